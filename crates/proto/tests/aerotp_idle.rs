@@ -1,7 +1,6 @@
 //! The memory of a connection that has nothing to do.
 
-use super::bottleneck::{Bottleneck, Medium, Sent};
-use fulmar_proto::machine::TransmitKind;
+use super::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::Mode;
@@ -41,53 +40,6 @@ fn a_connection_gives_back_what_its_traffic_took_and_goes_on_afterwards() {
             );
         }
     }
-}
-
-#[test]
-fn the_tail_of_what_was_written_comes_soon_though_the_connection_stays_open() {
-    const ROUNDS: u32 = 12;
-    const OCTETS: usize = 4_000_000;
-    let medium = Medium {
-        queue_packets: 4_000,
-        delay: Duration::from_millis(300),
-        loss: 0.05,
-        ..MEDIUM
-    };
-    let mut link = Bottleneck::new(RATE, medium);
-    let id = link.connect(ConnectionConfig::default());
-    let mut taken = Duration::ZERO;
-    for round in 1..=ROUNDS {
-        assert_eq!(link.write(id, OCTETS), OCTETS);
-        while link.received_bytes() < OCTETS as u64 * u64::from(round) {
-            link.run(Duration::from_millis(10));
-            taken += Duration::from_millis(10);
-        }
-    }
-    // Of 2,700 TPDUs 140 are lost, 7 of those again, and every third time one a third time: each time costs 600 ms where it is
-    // sent once. Where each is repeated while the link is idle, once is enough: 350 + 600 + 300 ms.
-    let mean = taken / ROUNDS;
-    assert!(mean < Duration::from_millis(1_350), "{mean:?}");
-}
-
-#[test]
-fn a_writer_that_pauses_between_pictures_is_repeated_for_what_is_lost() {
-    let medium = Medium {
-        queue_packets: 4_000,
-        delay: Duration::from_millis(30),
-        loss: 0.05,
-        ..MEDIUM
-    };
-    let mut link = Bottleneck::new(RATE, medium);
-    let id = link.connect(ConnectionConfig::default());
-    for _ in 0..300 {
-        assert_eq!(link.write(id, 90_000), 90_000);
-        link.run(Duration::from_millis(33));
-    }
-    let repeated = |sent: &&Sent| sent.kind == TransmitKind::Retransmission;
-    let repeated = link.sent.iter().filter(repeated).count();
-    let part = repeated as f64 / (link.sent.len() - repeated) as f64;
-    // The first picture passes for the last; from then on a pause of that length says nothing.
-    assert!(part < 0.06, "{part}");
 }
 
 /// Prints the figures of memory for `docs/models/aerotp.md`; run with `--ignored --nocapture`.

@@ -21,6 +21,7 @@ mod aerotp_names;
 mod aerotp_rate;
 mod aerotp_setup;
 mod aerotp_sharing;
+mod aerotp_tail;
 mod aerotp_thin;
 mod aerotp_writes;
 mod bottleneck;

@@ -31,6 +31,8 @@ mod aerotp_rate;
 mod aerotp_setup;
 #[path = "aerotp_sharing.rs"]
 mod aerotp_sharing;
+#[path = "aerotp_tail.rs"]
+mod aerotp_tail;
 #[path = "aerotp_thin.rs"]
 mod aerotp_thin;
 #[path = "bottleneck/mod.rs"]

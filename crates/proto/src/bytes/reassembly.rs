@@ -123,11 +123,6 @@ impl Reassembly {
             .plus(u32::try_from(self.slots.len()).unwrap_or(u32::MAX))
     }
 
-    /// The number of TPDUs from the next one expected to the newest one seen.
-    pub fn ahead(&self) -> usize {
-        self.slots.len() - self.settled
-    }
-
     /// Octets of memory taken by payloads, including vectors kept for reuse.
     pub const fn memory_bytes(&self) -> usize {
         self.payload_memory_bytes

@@ -33,14 +33,16 @@ use super::stream::Stream;
 use crate::machine::{Deadline, PathId};
 use crate::timer::TimerTable;
 use crate::transport::aerotp::ConnectionId;
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 use core::net::SocketAddr;
 use timers::FlowTimer;
 
 /// The octets that the far side is promised for each that arrived, where the window may grow.
 const GROWS_WITH_ARRIVED: u64 = 8;
-/// The part of the first promise that came behind a loss, from which on it may be used up before the loss is mended.
-const MUCH_AHEAD: u64 = 8;
+/// The part of the first promise that is much behind a loss.
+const MUCH_AHEAD_PART: u64 = 16;
+/// The least time to a report that follows another for what arrived behind a loss.
+const REPORT_AGAIN_MIN: Duration = Duration::from_millis(1);
 
 /// The phase of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,20 +189,21 @@ impl Flow {
         promised.min(self.class.window_most())
     }
 
-    /// The octets that came behind a loss, which nobody can be delivered yet.
+    /// The octets that arrived behind a loss and cannot be delivered yet.
     fn ahead(&self, shared: &Shared) -> u64 {
         let link = self.link.as_ref();
-        link.and_then(|link| shared.endpoint.ahead_bytes(link.id))
-            .unwrap_or_default()
+        let ahead = link.and_then(|link| shared.endpoint.ahead_bytes(link.id));
+        ahead.unwrap_or_default() as u64
     }
 
-    /// Reports, and once more soon while the promise grows though a loss holds up all delivery: over a long way its repetition takes
-    /// longer than the first promise lasts.
-    fn report_again(&mut self, now: Instant, shared: &mut Shared) {
+    /// Reports when it is time. Once much has arrived behind a loss, the promise may be used up before the loss is mended, which
+    /// takes a round trip: then another report follows soon, for as long as each can promise more.
+    fn report_in_time(&mut self, now: Instant, shared: &mut Shared) {
+        let before = self.stream.incoming.credit.limit();
         self.report_if_possible(now, shared);
-        let is_much = self.ahead(shared) > self.class.window.0 / MUCH_AHEAD;
-        if is_much && self.promised(shared) < self.class.window_most() {
-            let at = now + shared.config.report_after;
+        let grew = self.stream.incoming.credit.limit() > before;
+        if grew && self.ahead(shared) >= self.class.window.0 / MUCH_AHEAD_PART {
+            let at = now + shared.config.report_after.max(REPORT_AGAIN_MIN);
             self.timers.set_if_idle(FlowTimer::Report, at);
         }
     }

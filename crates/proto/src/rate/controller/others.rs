@@ -20,8 +20,10 @@ const SPAN_MIN: f64 = 0.5;
 /// what counts as a queue.
 const STANDING: f64 = 0.1;
 const STANDING_TIMES: f64 = 2.0;
-/// The longest queue that several of ours are taken to keep, in round trips.
+/// The longest queue that several of ours are taken to keep, in round trips, and the most of them: who is squeezed to less still sees
+/// others (`docs/models/found-rate.md`, section 3).
 const OURS_MAX: f64 = 0.15;
+const OURS_MOST: f64 = 16.0;
 /// A delay that is as many times what counts as a queue, and varies by less than that, is the path's.
 const STILL_TIMES: f64 = 20.0;
 /// The longest delay in a span without others, as a multiple of the least queue: our own trials'.
@@ -191,7 +193,7 @@ impl RateController {
         let seconds = now.as_secs_f64();
         let usual = self.share.clamp(0.02, 1.0);
         let deviation = self.deviation(1.0);
-        let ours = self.queue_of_ours().max(queue);
+        let ours = self.queue_of_ours(queue).max(queue);
         let others = &mut self.others;
         let (least, longest) = (others.least, others.longest);
         let began = others.began.replace(point);
@@ -241,12 +243,10 @@ impl RateController {
     }
 
     /// The queue that several of ours keep: each waits for what counts as one at its own rate, whatever it knows of the link.
-    /// Who found the link empty would else take theirs for others', while they see none.
-    fn queue_of_ours(&self) -> f64 {
-        let queue = self
-            .delays
-            .queue_least(self.packet, self.capacity.max(RATE_MIN));
-        queue.min(OURS_MAX * self.round_trip)
+    /// Who found the link empty would else take theirs for others', while they see none. `queue` counts as one at the link's rate.
+    fn queue_of_ours(&self, queue: f64) -> f64 {
+        let most = (OURS_MAX * self.round_trip).min(OURS_MOST * queue);
+        self.queue_least().min(most)
     }
 
     /// Takes a queue for others', although its delay does not show: it was there from the beginning.

@@ -48,7 +48,7 @@ impl Flow {
                         self.fail(now, shared, ResetCode::Idle);
                     }
                 }
-                FlowTimer::Report => self.report_again(now, shared),
+                FlowTimer::Report => self.report_in_time(now, shared),
                 FlowTimer::Reconnect => self.reconnect_due = true,
                 FlowTimer::Away => self.fail(now, shared, ResetCode::PeerLost),
                 FlowTimer::Ending => self.give_up_ending(now, shared),

@@ -275,9 +275,9 @@ impl Connection {
         self.sender.all_settled()
     }
 
-    /// Octets of the TPDUs from the first one missing to the newest one seen.
-    pub(super) fn ahead_bytes(&self) -> u64 {
-        self.receiver.ahead_tpdus() as u64 * self.payload_bytes() as u64
+    /// Octets that the receiver holds while a TPDU before them is missing.
+    pub(super) fn ahead_bytes(&self) -> usize {
+        self.receiver.ahead_bytes()
     }
 
     /// Memory that grows with the data under way.

@@ -503,9 +503,13 @@ impl Receiver {
         Some(chunk)
     }
 
-    /// TPDUs from the first one missing to the newest one seen.
-    pub(super) fn ahead_tpdus(&self) -> usize {
-        self.ring.ahead()
+    /// Octets held while a TPDU before them is missing. No number that a peer names counts, only octets that came.
+    pub(super) fn ahead_bytes(&self) -> usize {
+        if self.ring.has_holes() {
+            self.ring.memory_bytes()
+        } else {
+            0
+        }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -430,7 +430,7 @@ impl PathSchedule {
 
     /// Notes that the unsent octets of a connection were `before` and are `after`.
     pub(super) const fn note_unsent(&mut self, before: u64, after: u64) {
-        // Nothing here depends on the sum's being exact; a path that begins anew under its connections has none of theirs.
+        // A path that begins anew under its connections has none of theirs.
         self.unsent = self.unsent.saturating_sub(before).saturating_add(after);
     }
 

@@ -196,7 +196,9 @@ impl Sender {
     pub(super) fn write(&mut self, now: Instant, octets: &[u8]) -> usize {
         let taken = self.buffer.write(&octets[..octets.len().min(self.room())]);
         self.note_written(now);
-        self.tail.on_written(now, self.rtt.smoothed());
+        if taken > 0 {
+            self.tail.on_written(now, self.rtt.smoothed());
+        }
         if taken < octets.len() {
             self.refused = Some(Refused::Stream);
         }

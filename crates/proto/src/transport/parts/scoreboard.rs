@@ -8,8 +8,8 @@
 //! # Reordering
 //! A TPDU may be overtaken by others within the reorder window. The window starts at zero and is
 //! learned: an acknowledgement that arrives sooner after a retransmission than any round trip must
-//! belong to the earlier transmission. It says nothing of order where the earlier one was never held
-//! lost.
+//! belong to the earlier transmission. It says nothing of order after a repetition that was made
+//! as a precaution.
 
 mod fates;
 mod mending;
@@ -69,6 +69,8 @@ pub struct Scoreboard {
     has_sent: bool,
     newest: Option<NewestArrival>,
     stamps: Stamps,
+    /// What was sent again for being held lost, in the order in which it left last; some of it may be settled.
+    lost_before: VecDeque<TpduSeq>,
     reorder_window: Duration,
     /// The time at which a repair symbol left last.
     symbol_at: Option<Instant>,
@@ -98,6 +100,7 @@ impl Scoreboard {
             has_sent: false,
             newest: None,
             stamps: Stamps::default(),
+            lost_before: VecDeque::new(),
             reorder_window: Duration::ZERO,
             symbol_at: None,
             symbol_wait: Duration::ZERO,
@@ -217,9 +220,13 @@ impl Scoreboard {
             entry.is_precaution = false;
             entry.repetitions = entry.repetitions.saturating_add(1);
             self.in_flight += 1;
+            self.lost_before.push_back(seq);
         } else {
             entry.repeats = entry.repeats.saturating_add(1);
             entry.is_precaution = true;
+            if self.lost_before.front() == Some(&seq) {
+                self.lost_before.rotate_left(1);
+            }
         }
         entry.attempts = entry.attempts.saturating_add(1);
         entry.attempt_at = now;
@@ -374,15 +381,38 @@ impl Scoreboard {
         open.map(|(seq, _)| seq)
     }
 
-    /// The in-flight TPDU sent least recently among those that were held lost at least `losses_min` times, and were repeated fewer
-    /// than `repeats_max` times since the last of them.
-    pub fn least_recent(&self, losses_min: u16, repeats_max: u16) -> Option<TpduSeq> {
-        let is_one =
-            |entry: &Outstanding| entry.repetitions >= losses_min && entry.repeats < repeats_max;
-        let is_wanted = |t: &&Transmission| self.is_live(t) && self.get(t.seq).is_some_and(is_one);
+    /// The in-flight TPDU sent least recently among those repeated fewer than `repeats_max` times
+    /// since they were last held lost.
+    pub fn least_recent(&self, repeats_max: u16) -> Option<TpduSeq> {
+        let is_wanted = |t: &&Transmission| {
+            let entry = self.get(t.seq);
+            self.is_live(t) && entry.is_some_and(|entry| entry.repeats < repeats_max)
+        };
         let first = |path: &PathLog| path.log.iter().find(is_wanted).copied();
         let first = self.paths.iter().filter_map(first);
         first.min_by_key(|t| t.sent_at).map(|t| t.seq)
+    }
+
+    /// The first of the TPDUs in flight that were held lost before, in the order in which they left last, if it was repeated fewer than
+    /// `repeats_max` times since. [`Scoreboard::prune_lost_before`] makes it the first that was.
+    pub fn first_lost_before(&self, repeats_max: u16) -> Option<TpduSeq> {
+        let first = self.lost_before.front().copied();
+        first.filter(|seq| self.is_repeated_less(*seq, repeats_max))
+    }
+
+    /// Forgets those of them in front that are not in flight any more or were repeated so often.
+    pub fn prune_lost_before(&mut self, repeats_max: u16) {
+        while let Some(first) = self.lost_before.front()
+            && !self.is_repeated_less(*first, repeats_max)
+        {
+            self.lost_before.pop_front();
+        }
+    }
+
+    fn is_repeated_less(&self, seq: TpduSeq, repeats_max: u16) -> bool {
+        let is_less =
+            |entry: &Outstanding| entry.state == State::InFlight && entry.repeats < repeats_max;
+        self.get(seq).is_some_and(is_less)
     }
 
     /// Notes the stamp of the newest transmission that the answer in hand knows of, if it tells order.
@@ -624,6 +654,7 @@ impl Scoreboard {
             path.log.shrink_to_fit();
         }
         self.lost.shrink_to_fit();
+        self.lost_before.shrink_to_fit();
         self.held_lost.shrink_to_fit();
         if let Some(outcomes) = &mut self.outcomes {
             outcomes.shrink_to_fit();

@@ -111,8 +111,8 @@ impl AerotpEndpoint {
         self.connection(id).map(Connection::payload_bytes)
     }
 
-    /// Octets of the TPDUs from the first one missing to the newest one seen, about all of which have arrived.
-    pub fn ahead_bytes(&self, id: ConnectionId) -> Option<u64> {
+    /// Octets that arrived behind a loss, so that nobody can read them yet.
+    pub fn ahead_bytes(&self, id: ConnectionId) -> Option<usize> {
         self.connection(id).map(Connection::ahead_bytes)
     }
 

@@ -1,5 +1,10 @@
 //! The tail of a transfer: nothing is expected to follow it, so a loss in it that is lost again costs a round trip each time. It is
 //! repeated while the link would be idle, as often as the losses so far ask for.
+//!
+//! # Ends that nobody says
+//! Who keeps a connection open waits for its tail all the same. So an end is guessed once nothing was written for a part of a round
+//! trip. A guess costs something where it is wrong: only what was lost before is repeated then, and a part of what was sent at most.
+//! Pauses of more than half a round trip pass for ends. The reasons: `docs/adr/0007-loss-silence-and-the-tail.md`.
 
 use super::super::counters::Counters;
 use super::thin::IN_FLIGHT_MAX;
@@ -11,29 +16,31 @@ use crate::wire::TpduSeq;
 const LOSS_MIN: f64 = 0.001;
 /// The tail is repeated until the probability that a TPDU of it is missing falls to this.
 const MISS_TARGET: f64 = 0.01;
-/// The times without a write that are a sign of an end, as parts of a round trip: the least, and the most. And the multiple of the
-/// longest one so far behind which more came. That may have been for lack of room.
-const QUIET_PART_MIN: u32 = 4;
-const QUIET_PART_MAX: u32 = 2;
+/// The least time without a write that passes for an end: a quarter of a round trip.
+const QUIET_LEAST_DIVISOR: u32 = 4;
+/// The multiple of the longest pause of the writer so far that passes for an end.
 const QUIET_TIMES: u32 = 2;
-/// The most that is repeated where nobody said an end, in hundredths of what was sent: it may be none.
+/// The time that does in any case: half a round trip. The longest pause may have been for lack of room.
+const QUIET_MOST_DIVISOR: u32 = 2;
+/// The most that is repeated for guessed ends, in hundredths of what was sent.
 const GUESSED_PERCENT: u8 = 12;
 
-/// The signs of an end that nobody said: who keeps a connection open waits for its tail all the same.
+/// The signs of an end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tail {
     /// The number of times that the tail is repeated at the loss seen so far.
     repeats: u16,
-    /// Whether the writer said that nothing is expected to follow, so that the end of what was written is a tail.
+    /// Whether the writer said that nothing is expected to follow.
     is_said: bool,
-    /// Whether it seems so; the TPDUs that were repeated for that, and those that may be.
+    /// Whether nothing was written for so long that an end is guessed.
     is_guessed: bool,
-    guessed: u64,
-    guessed_max: u64,
+    /// TPDUs that were repeated for guessed ends, and the most that may be.
+    guessed_repeats: u64,
+    guessed_repeats_max: u64,
     /// The time since when everything that was written has left, if it has.
     quiet_since: Option<Instant>,
     /// The longest such time, of less than a round trip, behind which more was written.
-    longest_gap: Duration,
+    longest_pause: Duration,
 }
 
 impl Tail {
@@ -48,18 +55,21 @@ impl Tail {
         let Some(since) = self.quiet_since.take() else {
             return;
         };
-        let gap = now.saturating_since(since);
-        if round_trip.is_some_and(|round_trip| gap < round_trip) {
-            self.longest_gap = self.longest_gap.max(gap);
+        let pause = now.saturating_since(since);
+        if round_trip.is_some_and(|round_trip| pause < round_trip) {
+            self.longest_pause = self.longest_pause.max(pause);
         }
     }
 
-    /// Whether nothing was written for longer than this sender's writer ever took.
+    /// Whether nothing was written for so long that it passes for an end.
     fn is_quiet(&self, now: Instant, round_trip: Duration) -> bool {
-        let (min, max) = (round_trip / QUIET_PART_MIN, round_trip / QUIET_PART_MAX);
-        let least = (self.longest_gap * QUIET_TIMES).clamp(min, max);
+        let (least, most) = (
+            round_trip / QUIET_LEAST_DIVISOR,
+            round_trip / QUIET_MOST_DIVISOR,
+        );
+        let after = (self.longest_pause * QUIET_TIMES).clamp(least, most);
         self.quiet_since
-            .is_some_and(|since| now.saturating_since(since) > least)
+            .is_some_and(|since| now.saturating_since(since) > after)
     }
 }
 
@@ -73,12 +83,11 @@ impl Sender {
     /// their own.
     pub(super) fn look_for_tail(&mut self, now: Instant, counters: &Counters) {
         self.tail.repeats = self.tail_repeats.min(repeats_for(counters));
-        let allowed = self
-            .thin
-            .as_ref()
-            .map(|thin| thin.allowed().overhead_percent);
+        self.board.prune_lost_before(self.tail.repeats);
+        let allowed = self.thin.as_ref();
+        let allowed = allowed.map(|thin| thin.allowed().overhead_percent);
         let percent = allowed.unwrap_or(GUESSED_PERCENT).min(GUESSED_PERCENT);
-        self.tail.guessed_max = counters.sent_tpdus[0] * u64::from(percent) / 100;
+        self.tail.guessed_repeats_max = counters.sent_tpdus[0] * u64::from(percent) / 100;
         let round_trip = self.rtt.smoothed();
         self.tail.is_guessed |= self.board.in_flight() > IN_FLIGHT_MAX
             && round_trip.is_some_and(|round_trip| self.tail.is_quiet(now, round_trip));
@@ -93,9 +102,11 @@ impl Sender {
     pub(in super::super) fn next_spare(&mut self, now: Instant) -> Option<Unit> {
         let seq = self.tail_to_repeat()?;
         if !self.is_end_said() {
-            self.tail.guessed += 1;
+            self.tail.guessed_repeats += 1;
         }
-        self.again(now, seq)
+        let unit = self.again(now, seq);
+        self.board.prune_lost_before(self.tail.repeats);
+        unit
     }
 
     const fn is_end_said(&self) -> bool {
@@ -104,18 +115,17 @@ impl Sender {
 
     /// The TPDU of the tail that left least recently.
     fn tail_to_repeat(&self) -> Option<TpduSeq> {
-        // Without a word of an end only what was lost before is worth it: more may follow.
-        let losses_min = u16::from(!self.is_end_said());
-        let seems_so = self.tail.is_guessed && self.tail.guessed < self.tail.guessed_max;
-        let is_tail = (self.is_end_said() || seems_so)
-            && !self.stalled
-            && self.rules.confirms()
-            && !self.has_new()
-            && self.tail.repeats > 0;
-        if !is_tail {
-            return None;
+        let repeats = self.tail.repeats;
+        if self.stalled || !self.rules.confirms() || self.has_new() || repeats == 0 {
+            None
+        } else if self.is_end_said() {
+            self.board.least_recent(repeats)
+        } else if self.tail.is_guessed && self.tail.guessed_repeats < self.tail.guessed_repeats_max
+        {
+            self.board.first_lost_before(repeats)
+        } else {
+            None
         }
-        self.board.least_recent(losses_min, self.tail.repeats)
     }
 }
 

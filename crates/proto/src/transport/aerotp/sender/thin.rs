@@ -34,10 +34,11 @@ const SLOW_MAX: u32 = (1 << 16) / 100;
 const COPIES_MAX: u32 = 4;
 /// The messages that one loss may keep waiting, at most, as far as copies are concerned.
 const BLOCKED_MAX: u32 = 64;
-/// The TPDUs in flight of a flow without a goal whose repetitions have copies: what is sent more is no matter to a link that
-/// carries more flows than this one.
+/// The TPDUs in flight above which a flow without a goal is bulk. Below, what copies of repetitions send more is no matter to a link
+/// that carries more flows than this one.
 pub(super) const IN_FLIGHT_MAX: usize = 32;
-/// The share of the TPDUs of bulk whose repetitions have copies, at most. They were lost more than once, and the window waits for them.
+/// The share of the TPDUs of bulk whose repetitions have copies, at most. They were lost more than once, and the window waits for them
+/// (`docs/models/found-rate.md`, section 7).
 const RARE: Odds = Odds::of(1, 200);
 /// The octets of copies that may be saved up.
 const CREDIT_MAX: u64 = 16 * 1_500;
@@ -361,10 +362,9 @@ impl Thin {
         u8::try_from(self.pay(copies, len)).unwrap_or_default()
     }
 
-    /// The copies that follow a repetition of `len` octets in bulk, the `attempts`-th transmission. They are paid for.
-    fn copies_of_bulk(&mut self, attempts: u16, len: usize) -> u8 {
-        let lost_before = self.pattern.loss().power(u32::from(attempts.max(1)) - 1);
-        let is_rare = attempts > 2 && lost_before < RARE;
+    /// The copies that follow a repetition of `len` octets in bulk, which was held lost `losses` times. They are paid for.
+    fn copies_of_bulk(&mut self, losses: u16, len: usize) -> u8 {
+        let is_rare = losses > 1 && self.pattern.loss().power(u32::from(losses)) < RARE;
         u8::try_from(self.pay(u32::from(is_rare), len)).unwrap_or_default()
     }
 
@@ -400,23 +400,17 @@ mod tests {
     #[test]
     fn of_bulk_only_what_is_rarely_lost_so_often_has_a_copy_and_none_where_nothing_may_go_beyond_repetition()
      {
-        let copies = |percent: u32, attempts: u16, overhead_percent: u8| {
+        let copies = |percent: u32, losses: u16, overhead_percent: u8| {
             let mut thin = Thin::new(ThinRepair::at_most(overhead_percent));
             for seq in 0..2_000 {
                 thin.pattern.note(TpduSeq(seq), seq % (100 / percent) == 0);
                 thin.on_first_sent(Instant::START, (1_200, None));
             }
-            thin.copies_of_bulk(attempts, 1_200)
+            thin.copies_of_bulk(losses, 1_200)
         };
         // The third transmission of one in 400, and the fourth of one in a thousand.
-        assert_eq!(
-            [2, 3, 4].map(|attempts| copies(5, attempts, 100)),
-            [0, 1, 1]
-        );
-        assert_eq!(
-            [2, 3, 4].map(|attempts| copies(10, attempts, 100)),
-            [0, 0, 1]
-        );
-        assert_eq!(copies(5, 3, 0), 0);
+        assert_eq!([1, 2, 3].map(|losses| copies(5, losses, 100)), [0, 1, 1]);
+        assert_eq!([1, 2, 3].map(|losses| copies(10, losses, 100)), [0, 0, 1]);
+        assert_eq!(copies(5, 2, 0), 0);
     }
 }

@@ -72,6 +72,11 @@ impl Outstanding {
         self.attempts > 1 && self.state == State::InFlight
     }
 
+    /// The number of times it was held lost and sent again.
+    pub const fn losses(&self) -> u16 {
+        self.repetitions
+    }
+
     /// The time at which its first octet was written: the time at which it left first, unless another was noted.
     pub const fn written_at(&self) -> Instant {
         self.written_at

@@ -113,21 +113,21 @@ fn a_repetition_passes_over_what_was_repeated_enough_but_not_over_the_others() {
     for i in 0..10 {
         board.on_sent_again(at(20 + i), nth(u32::try_from(i).expect("small")));
     }
-    assert_eq!(board.least_recent(0, 1), None);
-    assert_eq!(board.least_recent(0, 2), Some(nth(0)));
+    assert_eq!(board.least_recent(1), None);
+    assert_eq!(board.least_recent(2), Some(nth(0)));
     board.on_nack(nth(4), stamp(40));
     assert_eq!(board.next_lost(), Some(nth(4)));
     board.on_sent_again(at(41), nth(4));
     assert_eq!(
-        board.least_recent(0, 1),
+        board.least_recent(1),
         Some(nth(4)),
         "sent for a reason, so it counts anew"
     );
-    assert_eq!(
-        board.least_recent(1, 2),
-        Some(nth(4)),
-        "the only one that was held lost"
-    );
+    assert_eq!(board.first_lost_before(2), Some(nth(4)), "no other was");
+    board.on_sent_again(at(42), nth(4));
+    board.on_sent_again(at(43), nth(4));
+    board.prune_lost_before(2);
+    assert_eq!(board.first_lost_before(2), None, "repeated enough");
 }
 
 #[test]

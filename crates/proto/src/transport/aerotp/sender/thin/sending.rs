@@ -64,12 +64,12 @@ impl Sender {
         }
         let patience = self.late_after();
         let entry = self.board.get(seq).filter(|entry| !entry.is_withdrawn);
-        let Some(attempts) = entry.map(|entry| entry.attempts) else {
+        let Some((attempts, losses)) = entry.map(|entry| (entry.attempts, entry.losses())) else {
             return;
         };
         if !self.copies_are_bounded() {
             let thin = self.thin.as_mut();
-            let copies = thin.map_or(0, |thin| thin.copies_of_bulk(attempts, len));
+            let copies = thin.map_or(0, |thin| thin.copies_of_bulk(losses, len));
             self.copies.follow_by(seq, copies);
             return;
         }
