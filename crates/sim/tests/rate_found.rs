@@ -16,6 +16,8 @@ use fulmar_sim::bottleneck::{
     BottleneckPlan, LinkRange, SenderOutcome, SenderPlan, SenderStart, random_link, run, steadiness,
 };
 
+/// The phases over which shares are averaged that depend on how the senders' stops fall.
+const PHASES: u32 = 10;
 const MBIT: u64 = 1_000_000;
 
 fn at(seconds: f64) -> Instant {
@@ -453,11 +455,23 @@ fn beside_bbr_that_comes_later_a_part_of_a_shorter_queue_is_held() {
     // where nothing is held. Its second stop tells. Issue 19 asks a half of one product, a quarter of half of one.
     for (packets, ours) in [(33, 0.25), (67, 0.5)] {
         let plan = link(20 * MBIT, 20, packets, "0%");
-        let outcomes = share_of(&plan, &[found(), SenderPlan::Bbr], 60);
-        let shares = fair_shares(&outcomes, 10, 60, 20e6);
-        println!("{packets} packets, ours and BBR: {shares:.2?}");
-        assert!(shares[0] > ours, "{packets}: {shares:?}");
-        assert!(shares[1] > 0.5, "{packets}: {shares:?}");
+        // A single run has from 0.35 to 0.7, as the stops fall.
+        let each: Vec<Vec<f64>> = (0..PHASES)
+            .map(|phase| {
+                let outcomes = share_in_phase(&plan, &[found(), SenderPlan::Bbr], 60, phase);
+                fair_shares(&outcomes, 10, 60, 20e6)
+            })
+            .collect();
+        let mean =
+            |at: usize| each.iter().map(|shares| shares[at]).sum::<f64>() / each.len() as f64;
+        println!(
+            "{packets} packets, ours and BBR: {:.2} {:.2} of {each:.2?}",
+            mean(0),
+            mean(1)
+        );
+        assert!(mean(0) > ours, "{packets}: {each:?}");
+        assert!(each.iter().all(|shares| shares[0] > 0.25), "{each:?}");
+        assert!(mean(1) > 0.5, "{packets}: {each:?}");
     }
 }
 

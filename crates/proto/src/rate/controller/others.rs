@@ -22,7 +22,7 @@ const STANDING: f64 = 0.1;
 const STANDING_TIMES: f64 = 2.0;
 /// The longest queue that several of ours are taken to keep, in round trips, and the most of them: who is squeezed to less still sees
 /// others (`docs/models/found-rate.md`, section 3).
-const OURS_MAX: f64 = 0.15;
+const OURS_MAX: f64 = 0.1;
 const OURS_MOST: f64 = 16.0;
 /// A delay that is as many times what counts as a queue, and varies by less than that, is the path's.
 const STILL_TIMES: f64 = 20.0;
