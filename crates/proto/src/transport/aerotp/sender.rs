@@ -83,10 +83,6 @@ enum Refused {
 }
 
 #[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts, each one bit of the state"
-)]
 pub(super) struct Sender {
     rules: ModeRules,
     /// The time before which nothing of the connection left.
