@@ -69,7 +69,7 @@ pub struct Scoreboard {
     has_sent: bool,
     newest: Option<NewestArrival>,
     stamps: Stamps,
-    /// What was sent again for being held lost, in the order in which it left last; some of it may be settled.
+    /// TPDUs that were sent again for being held lost, in the order in which they left last; some may be settled.
     lost_before: VecDeque<TpduSeq>,
     reorder_window: Duration,
     /// The time at which a repair symbol left last.

@@ -1,4 +1,4 @@
-//! What the first datagrams show of a link, and what is held until then.
+//! The first datagrams: their spacing shows the link, and until then little leaves.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What the splicer is told, by hand.
+//! The splicer's news of the link, given by hand.
 
 use super::*;
 use fulmar_proto::rng::Rng;
