@@ -43,13 +43,14 @@ class Lock(unittest.TestCase):
         self.assertTrue(is_free_during(lambda: _native.correct(packet, 200)))
 
     def test_the_lock_is_free_while_a_window_is_decoded(self):
-        sources = [bytes([number]) * 60_000 for number in range(20)]
-        symbols = [_native.encode_window(sources, key, 15) for key in range(20)]
+        # The last symbol determines all sources at once, in some 20 ms: longer than a busy machine lets a thread wait.
+        sources = [bytes([number]) * 60_000 for number in range(255)]
+        symbols = [_native.encode_window(sources, key, 15) for key in range(255)]
 
         def decode():
-            window = _native.NativeWindow(0, 64, 64, 1 << 26)
+            window = _native.NativeWindow(0, 255, 255, 1 << 26)
             for key, symbol in enumerate(symbols):
-                window.add_repair((0, 20), (key, 15), symbol)
+                window.add_repair((0, 255), (key, 15), symbol)
 
         self.assertTrue(is_free_during(decode))
 
