@@ -90,10 +90,11 @@ fn the_first_answer_over_a_long_way_leaves_at_the_train_s_rate() {
 }
 
 #[test]
-fn no_short_answer_is_halved_for_a_look_downwards() {
-    // Looks are due behind the search, 2 s later and each 5 s; one in an answer made it 125 and 114 ms long. Told, the rate takes 91.
+fn no_short_answer_is_sent_below_the_estimate_to_learn_something() {
+    // Looks are due behind the search, 2 s later and each 5 s; one in an answer made it 125 and 114 ms long. The stretch behind
+    // the first trial made the second answer 99.4 ms long. Told, the rate takes 91.
     let all = answers(FOUND, Duration::from_millis(5), 60);
     let slowest = all.iter().copied().fold(0.0, f64::max);
-    println!("{:.1} ms the first, {slowest:.1} ms the slowest", all[0]);
-    assert!(all[0] < 100.0 && slowest < 102.0, "{all:?}");
+    println!("{:.1} ms the first, {:.1} ms the second, {slowest:.1} ms the slowest", all[0], all[1]);
+    assert!(slowest < 98.5, "{all:?}");
 }

@@ -104,7 +104,9 @@ impl RateController {
         let unjudged = self.epochs.iter().any(unjudged);
         let waits = now < self.hold_until || unjudged;
         let (kind, gain) = match ended {
-            EpochKind::Up if self.queue_shows && self.found_more > 0 => (EpochKind::Down, 1.0),
+            EpochKind::Up if self.queue_shows && !self.needs_less(now, lasts) => {
+                (EpochKind::Down, 1.0)
+            }
             EpochKind::Up => (EpochKind::Down, 1.0 - (gain - 1.0).min(STEP_MAX)),
             EpochKind::Cruise if !unjudged && self.looks_down(now) => {
                 (EpochKind::Down, self.look_shape().0)
@@ -138,6 +140,11 @@ impl RateController {
         };
         let epoch = Epoch::new(kind, first, now, seconds(lasts), gain);
         self.epochs.push_back(epoch);
+    }
+
+    /// Whether the stretch behind a trial is below the estimate where a queue would show. A short answer would end later for it.
+    fn needs_less(&self, now: Instant, lasts: f64) -> bool {
+        self.found_more == 0 && self.is_worth_a_look(now, self.look_lasts(lasts))
     }
 
     /// The seconds of a look, of which a stretch would take `lasts`.
