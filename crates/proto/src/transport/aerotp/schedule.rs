@@ -360,7 +360,9 @@ impl PathSchedule {
             self.pacer.on_idle();
             return false;
         }
-        let allows = if found.is_first_train() {
+        // Who finds the link's rate keeps its queue at a datagram or so. In a short one there is no room for two that leave together.
+        let is_slow = !self.pacer.has_burst_of(found.packet());
+        let allows = if found.is_first_train() || is_slow {
             self.pacer.next_at() <= now
         } else {
             self.pacer.allows(now)
@@ -503,6 +505,8 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::SealedContent;
+    use crate::rate::RateSharing;
     use crate::transport::aerotp::RateSource;
     use crate::units::{Bitrate, ByteCount};
 
@@ -514,6 +518,59 @@ mod tests {
             PathControl::new(RateSource::Told(rate), ByteCount(1500)),
             false,
         )
+    }
+
+    /// Whether a full datagram may leave a bit before its time, 1 us before it and at it, behind another one at `mbit`, once the
+    /// first train is told of. The burst allows half a millisecond.
+    fn leaves_early(mbit: u64) -> [bool; 3] {
+        let packet = ByteCount(1500);
+        let rate = Bitrate::from_bits_per_second(mbit * 1_000_000);
+        let source = RateSource::Found {
+            bound: Some(rate),
+            first: Some(rate),
+            sharing: RateSharing::Own,
+        };
+        let pacer = Pacer::new(rate, Duration::from_micros(500), ByteCount::ZERO);
+        let mut schedule = PathSchedule::new(pacer, PathControl::new(source, packet), false);
+        schedule.set_acked(AckedWays {
+            out: true,
+            ..AckedWays::default()
+        });
+        let mut now = Instant::START + Duration::from_secs(1);
+        for number in 0..10 {
+            let content = SealedContent::Data;
+            schedule.on_sealed(now, Sealed { number, content }, packet, packet);
+            now += rate.time_to_send(packet);
+        }
+        let PathControl::Found(found) = &mut schedule.control_of_rate else {
+            unreachable!("it is found");
+        };
+        for newest in 8..10 {
+            found.on_path_ack(
+                now,
+                &PathAck {
+                    newest,
+                    hold: Duration::ZERO,
+                    clock: now.as_wrapping_micros(),
+                    octets: u32::try_from((newest + 1) * packet.0).expect("few"),
+                    marks: 0,
+                },
+            );
+            now += rate.time_to_send(packet);
+        }
+        assert!(!found.is_first_train(), "it is told of");
+        schedule.update_rate(now);
+        assert!(schedule.allows(now));
+        schedule.on_sent(now, 1500);
+        let due = schedule.pacer.next_at();
+        let early = [400, 1, 0].map(|micros| due - Duration::from_micros(micros));
+        early.map(|at| schedule.allows(at))
+    }
+
+    #[test]
+    fn where_the_rate_is_found_nothing_leaves_early_that_takes_longer_than_a_burst() {
+        assert_eq!(leaves_early(10), [false, false, true]);
+        assert_eq!(leaves_early(200), [true; 3]);
     }
 
     #[test]

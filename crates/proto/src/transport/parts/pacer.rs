@@ -56,6 +56,12 @@ impl Pacer {
         self.even_at <= now + self.burst
     }
 
+    /// Whether the burst has room for a datagram of `wire` octets. Where it has none, running ahead saves no wake-up: it only puts two
+    /// datagrams together when a third one wakes the driver.
+    pub fn has_burst_of(&self, wire: ByteCount) -> bool {
+        self.rate.time_to_send(wire) <= self.burst
+    }
+
     /// Whether control may leave at `now`. Control is small and everything waits for it, so it may
     /// run ahead of the budget by two packets, and no further.
     pub fn allows_control(&self, now: Instant) -> bool {
@@ -152,6 +158,13 @@ mod tests {
         }
         // 100 ms at 8 mbit are 1000 datagrams; one burst of 10, and the one that crosses it, ahead.
         assert!((1000..=1011).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn a_burst_is_one_of_what_fits_in_it() {
+        let pacer = Pacer::new(RATE, Duration::from_millis(1), ByteCount::ZERO);
+        assert!(pacer.has_burst_of(ByteCount(1_000)));
+        assert!(!pacer.has_burst_of(ByteCount(1_001)));
     }
 
     #[test]

@@ -140,6 +140,11 @@ impl FoundPath {
         }
     }
 
+    /// The octets of a full datagram, headers of the layers below included.
+    pub(in super::super) const fn packet(&self) -> ByteCount {
+        self.config.packet
+    }
+
     /// Whether nothing was heard of datagrams that left as a train: the next ones do.
     pub(in super::super) fn is_first_train(&self) -> bool {
         self.controller.awaits_train()
