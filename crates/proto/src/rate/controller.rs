@@ -44,6 +44,11 @@ const EPOCH_PACKETS: f64 = 16.0;
 const WINDOW_MIN: f64 = 0.03;
 const WINDOW_REPORTS: u32 = 4;
 const WINDOW_PACKETS: f64 = 12.0;
+/// The least delay that is a queue where the link is ours and the way short, as a part of that elsewhere: one datagram. Small ones
+/// take places in a short queue, which drops before more than that stands.
+const QUEUE_OF_OWN: f64 = 2.0 / 3.0;
+/// The round trip in seconds below which a way is short. At 40 ms a path beside a slow one brings 2 % less with such a queue.
+const SHORT_WAY: f64 = 0.03;
 /// The time until that is done again, in seconds.
 const FIRST_LOOK: f64 = 2.0;
 /// The least of it as a multiple of the look itself, which costs half of what a slow link carries in seconds.
@@ -247,8 +252,12 @@ impl RateController {
 
     /// The least delay that is a queue, at the estimate.
     fn queue_least(&self) -> f64 {
+        let part = match self.sharing {
+            RateSharing::Own if self.round_trip < SHORT_WAY => QUEUE_OF_OWN,
+            RateSharing::Own | RateSharing::Fair | RateSharing::Background => 1.0,
+        };
         self.delays
-            .queue_least(self.packet, self.capacity.max(RATE_MIN))
+            .queue_least(part * self.packet, self.capacity.max(RATE_MIN))
     }
 
     /// Counts a datagram that left, behind which so many octets wait as far as is known: none if nothing does.
