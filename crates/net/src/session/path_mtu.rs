@@ -5,6 +5,8 @@
 //! of the other, the size does not pass. So the judgement adapts to any loss that hits both alike.
 //!
 //! # Order
+//! Larger packets are of use to who fills packets, not to who answers. So the search waits until full packets of
+//! data have left. Until then one small probe, repeated until it is answered, measures the round trip.
 //! The search starts at a size that every path carries, tries the largest, then Ethernet's, then
 //! halves the interval. While larger packets than the start's leave, the size in use is confirmed now
 //! and then, and at once when the path may have changed or fell silent. When a size no longer passes
@@ -28,6 +30,12 @@ use fulmar_proto::units::{ByteCount, Duration, Instant};
 const ANSWERS_TO_RULE_OUT: u32 = 8;
 /// The same before the size in use is given up: 0.43^12 = 0.004 %, for it is tried much more often.
 const ANSWERS_TO_FALL_BACK: u32 = 12;
+/// The full packets of data after which a larger size is tried. One of Ethernet's saves twelve octets of headers
+/// for each of these, and a try takes more than all of them save. So it is not in a hurry: it waits for more than
+/// the train that shows a rate.
+const FULL_BEFORE_SEARCH: u32 = 32;
+/// The packet of a probe that measures the round trip alone.
+const SMALL: ByteCount = ByteCount(100);
 /// The octets of uncertainty at which a search ends.
 const GRAIN: u64 = 4;
 /// The packets that Ethernet carries.
@@ -63,7 +71,7 @@ const RAISE_EVERY: Duration = Duration::from_secs(600);
 /// A try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Try {
-    /// The size of the padded probe's packet.
+    /// The size of the padded probe's packet; without padding it may be longer.
     pub(super) packet: ByteCount,
     /// The number of the padded probe; the one of known size has the next.
     pub(super) id: u32,
@@ -75,6 +83,8 @@ pub(super) struct Try {
 enum Aim {
     /// Nothing to find out.
     Rest,
+    /// How long an answer takes.
+    RoundTrip,
     /// Whether this larger size passes.
     Raise(ByteCount),
     /// Whether the size in use still passes.
@@ -105,6 +115,8 @@ pub(super) struct PathMtu {
     confirmed_at: Instant,
     /// Whether larger packets than the start's left since the size in use was confirmed.
     used: bool,
+    /// The full packets of data that left since the last search, or since the path is this one.
+    full_sent: u32,
 }
 
 /// The place of the try with the probe `id` among the times.
@@ -131,6 +143,7 @@ impl PathMtu {
             raise_at: Instant::FAR_FUTURE,
             confirmed_at: Instant::START,
             used: false,
+            full_sent: 0,
         }
     }
 
@@ -164,6 +177,7 @@ impl PathMtu {
             self.take_aim(Aim::Raise(ByteCount(low + (high - low) / 2)), now);
         } else {
             self.rest(now);
+            self.full_sent = 0;
             self.raise_at = if self.packet < max {
                 now + RAISE_EVERY
             } else {
@@ -188,7 +202,7 @@ impl PathMtu {
         self.too_large = ByteCount(self.config.max.0.saturating_add(1));
     }
 
-    /// Begins to confirm the size in use, or to search, since the path may be another one.
+    /// Begins anew, since the path may be another one.
     pub(super) fn on_new_path(&mut self, now: Instant) {
         if self.is_fixed() {
             return;
@@ -196,19 +210,39 @@ impl PathMtu {
         self.forget_too_large();
         self.took = None;
         self.raise_at = now;
-        // Waiting datagrams go first: on a slow link a large probe takes its time.
-        let first = now + PACE;
-        if self.packet > self.config.start {
-            self.take_aim(Aim::Confirm, first);
-        } else {
-            self.search(now);
-            self.next_at = self.next_at.max(first);
-        }
+        self.used = false;
+        self.full_sent = 0;
+        // Waiting datagrams go first.
+        self.take_aim(Aim::RoundTrip, now + PACE);
     }
 
     /// Notes a packet that left.
-    pub(super) fn on_sent(&mut self, packet: ByteCount) {
-        self.used |= packet > self.config.start && !self.is_fixed();
+    pub(super) fn on_sent(&mut self, now: Instant, packet: ByteCount) {
+        if packet > self.config.start && !self.is_fixed() {
+            self.used = true;
+            self.go_on(now);
+        }
+    }
+
+    /// Notes a packet of data that is as long as it may be, or one of several that would be one if it might.
+    pub(super) fn on_full(&mut self, now: Instant) {
+        self.full_sent = self.full_sent.saturating_add(1);
+        self.go_on(now);
+    }
+
+    /// Asks no longer for the round trip alone once there is something else to find out.
+    fn go_on(&mut self, now: Instant) {
+        if self.aim == Aim::RoundTrip && (self.may_search() || self.may_confirm()) {
+            self.take_aim(Aim::Rest, now);
+        }
+    }
+
+    const fn may_search(&self) -> bool {
+        self.full_sent >= FULL_BEFORE_SEARCH
+    }
+
+    fn may_confirm(&self) -> bool {
+        self.used && self.packet > self.config.start
     }
 
     /// Notes that sent packets are not answered: one may have been too large.
@@ -244,8 +278,11 @@ impl PathMtu {
             return None;
         }
         if self.aim == Aim::Rest {
-            if self.raise_at <= now {
+            let is_raise = self.raise_at <= now;
+            if is_raise {
                 self.forget_too_large();
+            }
+            if is_raise && !self.may_confirm() {
                 self.search(now);
             } else {
                 self.take_aim(Aim::Confirm, now);
@@ -260,6 +297,7 @@ impl PathMtu {
                 (packet, None, Duration::ZERO)
             }
             Aim::Raise(packet) => (packet, Some(self.packet), Duration::ZERO),
+            Aim::RoundTrip => (SMALL, None, Duration::ZERO),
             // The first probe goes alone: mostly it is answered, and then nothing else need be known.
             _ if self.tries == 0 => (self.packet, None, rtt.unwrap_or(PACE_UNKNOWN) * 3 / 2),
             _ => (self.packet, Some(self.config.start), Duration::ZERO),
@@ -267,7 +305,7 @@ impl PathMtu {
         let quarter = rtt.map_or(PACE_UNKNOWN, |rtt| rtt / 4);
         let on_link = self.on_link(packet + known.unwrap_or(ByteCount::ZERO));
         pace = pace.max(PACE).max(quarter).max(on_link * SEARCH_SHARE);
-        if finds_rate {
+        if finds_rate && self.aim != Aim::RoundTrip {
             let taken = self.took.map_or(PACE_FINDS, |took| took * TAKEN);
             pace = pace.max(taken.min(PACE_TAKEN_MAX));
         }
@@ -287,6 +325,10 @@ impl PathMtu {
     pub(super) fn on_answer(&mut self, now: Instant, id: u32) -> Option<ByteCount> {
         let age = id.wrapping_sub(self.first_id);
         if age >= self.next_id.wrapping_sub(self.first_id) || self.aim == Aim::Rest {
+            return None;
+        }
+        if self.aim == Aim::RoundTrip {
+            self.take_aim(Aim::Rest, now);
             return None;
         }
         let tried = id.is_multiple_of(2);
@@ -319,7 +361,7 @@ impl PathMtu {
     }
 
     fn confirmed(&mut self, now: Instant) {
-        if self.raise_at <= now {
+        if self.raise_at <= now && self.may_search() {
             self.search(now);
         } else {
             self.rest(now);
@@ -330,12 +372,15 @@ impl PathMtu {
         if self.is_fixed() {
             return None;
         }
+        let raise_at = if self.may_search() {
+            self.raise_at
+        } else {
+            Instant::FAR_FUTURE
+        };
         let at = match self.aim {
-            Aim::Rest if self.used && self.packet > self.config.start => {
-                self.next_at.min(self.raise_at)
-            }
-            Aim::Rest => self.raise_at,
-            Aim::Raise(_) | Aim::Confirm => self.next_at,
+            Aim::Rest if self.may_confirm() => self.next_at.min(raise_at),
+            Aim::Rest => raise_at,
+            Aim::RoundTrip | Aim::Raise(_) | Aim::Confirm => self.next_at,
         };
         let why = "probe of a packet size";
         (at < Instant::FAR_FUTURE).then_some(Deadline { at, why })

@@ -45,7 +45,8 @@ impl Road {
         let until = self.now + span;
         loop {
             if self.busy {
-                self.mtu.on_sent(self.mtu.packet());
+                self.mtu.on_sent(self.now, self.mtu.packet());
+                (0..FULL_BEFORE_SEARCH).for_each(|_| self.mtu.on_full(self.now));
             }
             let due = self.mtu.next_deadline().map(|due| due.at.max(self.now));
             let answer = self.answers.first().map(|(at, _)| *at);
@@ -115,6 +116,64 @@ fn an_idle_path_is_not_probed_once_its_size_is_known() {
     let probes = road.probes;
     road.run(Duration::from_secs(3_600));
     assert_eq!(road.probes, probes);
+}
+
+#[test]
+fn an_end_that_fills_no_packets_asks_for_the_round_trip_with_a_small_one_and_tries_no_size() {
+    // Three of four go unanswered.
+    for (loss, seed) in [(0.0, 1), (0.75, 2), (0.75, 3)] {
+        let mut road = Road::new(1_500, 1_500, loss, seed);
+        road.busy = false;
+        road.run(Duration::from_secs(2));
+        assert!(road.answers.is_empty() && road.probes > 0);
+        let (probes, octets) = (road.probes, road.probe_bytes);
+        assert_eq!(octets, probes as u64 * SMALL.0);
+        // Packets that are not full, and a few that are.
+        for _ in 1..FULL_BEFORE_SEARCH {
+            road.mtu.on_sent(road.now, ByteCount(1_000));
+            road.mtu.on_full(road.now);
+            road.run(Duration::from_secs(1));
+        }
+        assert_eq!(road.probes, probes, "it was answered");
+        assert_eq!(road.mtu.packet(), ByteCount(1_280));
+        road.mtu.on_full(road.now);
+        road.run(Duration::from_secs(1));
+        assert_eq!(road.changes, [1_500]);
+    }
+}
+
+#[test]
+fn the_round_trip_is_asked_for_until_it_is_answered() {
+    let mut road = Road::new(1_500, 0, 0.0, 1);
+    road.busy = false;
+    road.run(Duration::from_secs(1));
+    assert!(road.probes > 10, "{}", road.probes);
+    assert!(road.probe_bytes < 5_000, "{}", road.probe_bytes);
+    road.limit = 1_500;
+    road.run(Duration::from_millis(200));
+    let probes = road.probes;
+    road.run(Duration::from_secs(100));
+    assert_eq!(road.probes, probes);
+}
+
+#[test]
+fn a_larger_size_is_confirmed_on_a_new_path_only_once_packets_of_it_leave() {
+    let mut road = Road::new(1_500, 1_500, 0.0, 1);
+    road.run(Duration::from_secs(1));
+    road.busy = false;
+    road.mtu.on_new_path(road.now);
+    let (probes, octets) = (road.probes, road.probe_bytes);
+    road.run(Duration::from_secs(10));
+    assert_eq!(
+        (road.probes - probes, road.probe_bytes - octets),
+        (1, SMALL.0)
+    );
+    road.limit = 1_300;
+    road.busy = true;
+    road.run(Duration::from_secs(2));
+    assert_eq!(road.changes[..2], [1_500, 1_280]);
+    let found = road.mtu.packet().0;
+    assert!((1_296..=1_300).contains(&found), "{found}");
 }
 
 #[test]
@@ -208,7 +267,7 @@ fn a_fixed_size_is_never_probed() {
     let config = MtuConfig::fixed(ByteCount(1_400));
     let mut mtu = PathMtu::new(config);
     mtu.on_new_path(Instant::START);
-    mtu.on_sent(ByteCount(1_400));
+    mtu.on_sent(Instant::START, ByteCount(1_400));
     assert_eq!(mtu.next_deadline(), None);
     assert_eq!(mtu.packet(), ByteCount(1_400));
 }
@@ -218,6 +277,7 @@ fn where_the_rate_is_found_tries_wait_for_what_a_narrow_link_takes() {
     let mut mtu = PathMtu::new(MtuConfig::default());
     mtu.on_new_path(Instant::START);
     let round_trip = Some(Duration::from_millis(20));
+    (0..FULL_BEFORE_SEARCH).for_each(|_| mtu.on_full(Instant::START));
     // 64 kbit, where the first try is lost: the second one is answered after 0.35 s, and others follow as that says.
     let mut second_at = None;
     let mut sent = ByteCount::ZERO;
