@@ -5,8 +5,9 @@
 //! of the other, the size does not pass. So the judgement adapts to any loss that hits both alike.
 //!
 //! # Order
-//! Larger packets are of use to who fills packets, not to who answers. So the search waits until full packets of
-//! data have left. Until then one small probe, repeated until it is answered, measures the round trip.
+//! Larger packets are of use to who fills packets, not to who answers. An end's search begins once it has sent
+//! some full packets of data, or when the path is a second old. Until then a small probe, repeated until it is
+//! answered, measures the round trip.
 //! The search starts at a size that every path carries, tries the largest, then Ethernet's, then
 //! halves the interval. While larger packets than the start's leave, the size in use is confirmed now
 //! and then, and at once when the path may have changed or fell silent. When a size no longer passes
@@ -15,8 +16,9 @@
 //! # Cost
 //! Tries follow one another fast enough to find a size within a few round trips where a third of them
 //! is answered, but take no more than a tenth of the link's rate while a size is searched, and a
-//! hundredth while one is confirmed. Where the rate is found, the first try goes alone and tells how long the link
-//! takes for such packets: a narrow one would be busy with tries for seconds. An idle link is not probed.
+//! hundredth while one is confirmed. Where the rate is found, and where the end fills no packets, the first try goes
+//! alone and tells how long the link takes for such packets: a narrow one would be busy with tries for seconds. The
+//! end that only answers may have been told the rate of a much wider way. An idle link is not probed.
 //!
 //! Sizes are of whole IP packets: the same packet fits whatever the family of the addresses is.
 
@@ -30,10 +32,12 @@ use fulmar_proto::units::{ByteCount, Duration, Instant};
 const ANSWERS_TO_RULE_OUT: u32 = 8;
 /// The same before the size in use is given up: 0.43^12 = 0.004 %, for it is tried much more often.
 const ANSWERS_TO_FALL_BACK: u32 = 12;
-/// The full packets of data after which a larger size is tried. One of Ethernet's saves twelve octets of headers
-/// for each of these, and a try takes more than all of them save. So it is not in a hurry: it waits for more than
-/// the train that shows a rate.
+/// The full packets of data after which a search begins: more than the train that shows a rate. One of Ethernet's
+/// size saves twelve octets of headers for each, and a try takes more than all of these save.
 const FULL_BEFORE_SEARCH: u32 = 32;
+/// The age of a path at which it begins without them. A transfer that begins with the session has its rate by then, and a
+/// message that fits in no shorter packet waits no longer.
+const HELD_AT_FIRST: Duration = Duration::from_secs(1);
 /// The packet of a probe that measures the round trip alone.
 const SMALL: ByteCount = ByteCount(100);
 /// The octets of uncertainty at which a search ends.
@@ -44,8 +48,8 @@ const USUAL: ByteCount = ByteCount(1_500);
 const PACE: Duration = Duration::from_millis(25);
 /// The pause between two tries while no round trip was measured.
 const PACE_UNKNOWN: Duration = Duration::from_millis(100);
-/// The pause between two tries where the rate is found, while none was answered.
-const PACE_FINDS: Duration = Duration::from_millis(250);
+/// The pause between two careful tries, while none was answered.
+const PACE_CAREFUL: Duration = Duration::from_millis(250);
 /// The last tries whose times are known.
 const TRIED: usize = 8;
 /// The pause after that, in times of what a try took above the round trip, and at most.
@@ -115,8 +119,10 @@ pub(super) struct PathMtu {
     confirmed_at: Instant,
     /// Whether larger packets than the start's left since the size in use was confirmed.
     used: bool,
-    /// The full packets of data that left since the last search, or since the path is this one.
+    /// The full packets of data that left since the path is this one.
     full_sent: u32,
+    /// Whether the first search on this path is still to begin.
+    is_held: bool,
 }
 
 /// The place of the try with the probe `id` among the times.
@@ -144,6 +150,7 @@ impl PathMtu {
             confirmed_at: Instant::START,
             used: false,
             full_sent: 0,
+            is_held: false,
         }
     }
 
@@ -177,7 +184,6 @@ impl PathMtu {
             self.take_aim(Aim::Raise(ByteCount(low + (high - low) / 2)), now);
         } else {
             self.rest(now);
-            self.full_sent = 0;
             self.raise_at = if self.packet < max {
                 now + RAISE_EVERY
             } else {
@@ -209,9 +215,10 @@ impl PathMtu {
         }
         self.forget_too_large();
         self.took = None;
-        self.raise_at = now;
+        self.raise_at = now + HELD_AT_FIRST;
         self.used = false;
         self.full_sent = 0;
+        self.is_held = true;
         // Waiting datagrams go first.
         self.take_aim(Aim::RoundTrip, now + PACE);
     }
@@ -230,14 +237,15 @@ impl PathMtu {
         self.go_on(now);
     }
 
-    /// Asks no longer for the round trip alone once there is something else to find out.
+    /// Begins the first search on a path, if it need not be held any longer.
     fn go_on(&mut self, now: Instant) {
-        if self.aim == Aim::RoundTrip && (self.may_search() || self.may_confirm()) {
-            self.take_aim(Aim::Rest, now);
+        if self.is_held && (self.fills_packets() || self.may_confirm()) {
+            self.is_held = false;
+            self.raise_at = now;
         }
     }
 
-    const fn may_search(&self) -> bool {
+    const fn fills_packets(&self) -> bool {
         self.full_sent >= FULL_BEFORE_SEARCH
     }
 
@@ -277,23 +285,25 @@ impl PathMtu {
         if self.next_deadline().is_none_or(|due| due.at > now) {
             return None;
         }
-        if self.aim == Aim::Rest {
-            let is_raise = self.raise_at <= now;
-            if is_raise {
-                self.forget_too_large();
-            }
-            if is_raise && !self.may_confirm() {
-                self.search(now);
-            } else {
+        let rests = matches!(self.aim, Aim::Rest | Aim::RoundTrip);
+        if rests && self.raise_at <= now {
+            self.is_held = false;
+            self.forget_too_large();
+            if self.packet > self.config.start {
                 self.take_aim(Aim::Confirm, now);
+            } else {
+                self.search(now);
             }
+        } else if self.aim == Aim::Rest {
+            self.take_aim(Aim::Confirm, now);
         }
         let in_doubt = self.packet > self.config.start && self.unanswered >= TRIES_UNANSWERED;
         if matches!(self.aim, Aim::Raise(_)) && in_doubt {
             self.take_aim(Aim::Confirm, now);
         }
+        let is_careful = finds_rate || !self.fills_packets();
         let (packet, known, mut pace) = match self.aim {
-            Aim::Raise(packet) if finds_rate && self.took.is_none() && self.tries == 0 => {
+            Aim::Raise(packet) if is_careful && self.took.is_none() && self.tries == 0 => {
                 (packet, None, Duration::ZERO)
             }
             Aim::Raise(packet) => (packet, Some(self.packet), Duration::ZERO),
@@ -305,8 +315,8 @@ impl PathMtu {
         let quarter = rtt.map_or(PACE_UNKNOWN, |rtt| rtt / 4);
         let on_link = self.on_link(packet + known.unwrap_or(ByteCount::ZERO));
         pace = pace.max(PACE).max(quarter).max(on_link * SEARCH_SHARE);
-        if finds_rate && self.aim != Aim::RoundTrip {
-            let taken = self.took.map_or(PACE_FINDS, |took| took * TAKEN);
+        if is_careful && self.aim != Aim::RoundTrip {
+            let taken = self.took.map_or(PACE_CAREFUL, |took| took * TAKEN);
             pace = pace.max(taken.min(PACE_TAKEN_MAX));
         }
         self.tried_at[tried_index(self.next_id)] = now;
@@ -361,7 +371,7 @@ impl PathMtu {
     }
 
     fn confirmed(&mut self, now: Instant) {
-        if self.raise_at <= now && self.may_search() {
+        if self.raise_at <= now {
             self.search(now);
         } else {
             self.rest(now);
@@ -372,15 +382,10 @@ impl PathMtu {
         if self.is_fixed() {
             return None;
         }
-        let raise_at = if self.may_search() {
-            self.raise_at
-        } else {
-            Instant::FAR_FUTURE
-        };
         let at = match self.aim {
-            Aim::Rest if self.may_confirm() => self.next_at.min(raise_at),
-            Aim::Rest => raise_at,
-            Aim::RoundTrip | Aim::Raise(_) | Aim::Confirm => self.next_at,
+            Aim::Rest if self.is_held || !self.may_confirm() => self.raise_at,
+            Aim::Rest | Aim::RoundTrip => self.next_at.min(self.raise_at),
+            Aim::Raise(_) | Aim::Confirm => self.next_at,
         };
         let why = "probe of a packet size";
         (at < Instant::FAR_FUTURE).then_some(Deadline { at, why })
