@@ -5,9 +5,10 @@
 //! of the other, the size does not pass. So the judgement adapts to any loss that hits both alike.
 //!
 //! # Order
-//! Larger packets are of use to who fills packets, not to who answers. An end's search begins once it has sent
-//! some full packets of data, or when the path is a second old. Until then a small probe, repeated until it is
-//! answered, measures the round trip.
+//! Larger packets are of use to who fills packets, not to who answers. While full packets of data arrive, the search
+//! waits until such packets leave as well, or until the path is no longer young: the way back may be narrow, and a
+//! try in front of answers holds them up. Until it begins a small probe, repeated until it is answered, measures the
+//! round trip.
 //! The search starts at a size that every path carries, tries the largest, then Ethernet's, then
 //! halves the interval. While larger packets than the start's leave, the size in use is confirmed now
 //! and then, and at once when the path may have changed or fell silent. When a size no longer passes
@@ -35,9 +36,15 @@ const ANSWERS_TO_FALL_BACK: u32 = 12;
 /// The full packets of data after which a search begins: more than the train that shows a rate. One of Ethernet's
 /// size saves twelve octets of headers for each, and a try takes more than all of these save.
 const FULL_BEFORE_SEARCH: u32 = 32;
-/// The age of a path at which it begins without them. A transfer that begins with the session has its rate by then, and a
-/// message that fits in no shorter packet waits no longer.
-const HELD_AT_FIRST: Duration = Duration::from_secs(1);
+/// The age of a path at which it begins without them: what was waiting for a session comes first.
+const HELD_AT_FIRST: Duration = Duration::from_millis(200);
+/// The pause after a full packet of data that arrived, before an end that sends none tries a size.
+const HELD_BY_ARRIVAL: Duration = Duration::from_secs(1);
+/// The age of a path at which arrivals hold nothing up any longer: a message that fits in no shorter packet is refused until
+/// a larger size is known.
+const YOUNG: Duration = Duration::from_secs(30);
+/// An inner datagram of so many octets is one of full packets.
+pub(super) const FULL_ARRIVAL: usize = 1_000;
 /// The packet of a probe that measures the round trip alone.
 const SMALL: ByteCount = ByteCount(100);
 /// The octets of uncertainty at which a search ends.
@@ -123,6 +130,8 @@ pub(super) struct PathMtu {
     full_sent: u32,
     /// Whether the first search on this path is still to begin.
     is_held: bool,
+    /// The time until which arrivals hold tries up.
+    young_until: Instant,
 }
 
 /// The place of the try with the probe `id` among the times.
@@ -151,6 +160,7 @@ impl PathMtu {
             used: false,
             full_sent: 0,
             is_held: false,
+            young_until: Instant::START,
         }
     }
 
@@ -219,6 +229,7 @@ impl PathMtu {
         self.used = false;
         self.full_sent = 0;
         self.is_held = true;
+        self.young_until = now + YOUNG;
         // Waiting datagrams go first.
         self.take_aim(Aim::RoundTrip, now + PACE);
     }
@@ -235,6 +246,19 @@ impl PathMtu {
     pub(super) fn on_full(&mut self, now: Instant) {
         self.full_sent = self.full_sent.saturating_add(1);
         self.go_on(now);
+    }
+
+    /// Notes that a full packet of data arrived.
+    pub(super) fn on_full_arrived(&mut self, now: Instant) {
+        if self.fills_packets() || self.may_confirm() {
+            return;
+        }
+        let later = (now + HELD_BY_ARRIVAL).min(self.young_until);
+        if self.is_held {
+            self.raise_at = self.raise_at.max(later);
+        } else if !matches!(self.aim, Aim::Rest | Aim::RoundTrip) {
+            self.next_at = self.next_at.max(later);
+        }
     }
 
     /// Begins the first search on a path, if it need not be held any longer.
@@ -316,7 +340,8 @@ impl PathMtu {
         let on_link = self.on_link(packet + known.unwrap_or(ByteCount::ZERO));
         pace = pace.max(PACE).max(quarter).max(on_link * SEARCH_SHARE);
         if is_careful && self.aim != Aim::RoundTrip {
-            let taken = self.took.map_or(PACE_CAREFUL, |took| took * TAKEN);
+            let unanswered = PACE_CAREFUL * (1 << self.tries.min(2));
+            let taken = self.took.map_or(unanswered, |took| took * TAKEN);
             pace = pace.max(taken.min(PACE_TAKEN_MAX));
         }
         self.tried_at[tried_index(self.next_id)] = now;

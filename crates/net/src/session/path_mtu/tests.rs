@@ -122,18 +122,18 @@ fn an_idle_path_is_not_probed_once_its_size_is_known() {
 fn who_fills_no_packets_asks_for_the_round_trip_alone_at_first() {
     let mut road = Road::new(1_500, 1_500, 0.0, 1);
     road.busy = false;
-    road.run(Duration::from_millis(200));
+    road.run(HELD_AT_FIRST / 2);
     // Packets that are not full, and some that are.
     for _ in 1..FULL_BEFORE_SEARCH {
         road.mtu.on_sent(road.now, ByteCount(1_000));
         road.mtu.on_full(road.now);
     }
-    road.run(Duration::from_millis(700));
+    road.run(HELD_AT_FIRST / 4);
     assert_eq!((road.probes, road.probe_bytes), (1, SMALL.0));
     road.mtu.on_full(road.now);
     road.run(DELAY * 2);
     assert_eq!(road.changes, [1_500], "at once");
-    // Nor does a size wait for ever for them.
+    // Nothing else holds an idle path's size up.
     let mut road = Road::new(1_500, 1_500, 0.0, 1);
     road.busy = false;
     road.run(HELD_AT_FIRST + DELAY * 2);
@@ -141,21 +141,54 @@ fn who_fills_no_packets_asks_for_the_round_trip_alone_at_first() {
 }
 
 #[test]
+fn while_full_packets_arrive_who_only_answers_tries_nothing_until_the_path_is_no_longer_young() {
+    // They begin to arrive before the first try, or when that one is lost.
+    for (begin, before) in [(50, SMALL.0), (220, SMALL.0 + 1_500)] {
+        let mut road = Road::new(1_500, 1_500, 0.0, 1);
+        road.busy = false;
+        road.run(Duration::from_millis(150));
+        road.loss = 1.0;
+        road.run(Duration::from_millis(begin));
+        road.loss = 0.0;
+        while road.now < Instant::START + YOUNG - DELAY * 2 {
+            road.mtu.on_full_arrived(road.now);
+            road.run(DELAY);
+        }
+        assert_eq!(road.probe_bytes, before);
+        for _ in 0..100 {
+            road.mtu.on_full_arrived(road.now);
+            road.run(DELAY);
+        }
+        assert_eq!(road.changes, [1_500]);
+    }
+}
+
+#[test]
+fn arrivals_hold_nothing_up_where_full_packets_leave() {
+    let mut road = Road::new(1_500, 1_500, 0.75, 1);
+    for _ in 0..200 {
+        road.mtu.on_full_arrived(road.now);
+        road.run(DELAY);
+    }
+    assert_eq!(road.changes, [1_500]);
+}
+
+#[test]
 fn the_round_trip_is_asked_for_until_it_is_answered() {
     let mut road = Road::new(1_500, 0, 0.0, 1);
     road.busy = false;
-    road.run(Duration::from_millis(500));
-    assert!(road.probes > 10, "{}", road.probes);
-    assert!(road.probe_bytes < 3_000, "{}", road.probe_bytes);
+    road.run(HELD_AT_FIRST / 2);
+    assert!(road.probes > 2, "{}", road.probes);
+    assert_eq!(road.probe_bytes, road.probes as u64 * SMALL.0);
     road.limit = 1_500;
-    road.run(Duration::from_millis(100));
+    road.run(PACE + DELAY * 2);
     let probes = road.probes;
-    road.run(Duration::from_millis(300));
+    road.run(HELD_AT_FIRST / 5);
     assert_eq!(road.probes, probes);
 }
 
 #[test]
-fn a_larger_size_is_confirmed_on_a_new_path_once_packets_of_it_leave_or_a_second_has_passed() {
+fn a_larger_size_is_confirmed_on_a_new_path_once_packets_of_it_leave_or_after_a_moment() {
     let known = || {
         let mut road = Road::new(1_500, 1_500, 0.0, 1);
         road.run(Duration::from_secs(1));
@@ -166,16 +199,16 @@ fn a_larger_size_is_confirmed_on_a_new_path_once_packets_of_it_leave_or_a_second
     };
     let mut road = known();
     let (probes, octets) = (road.probes, road.probe_bytes);
-    road.run(Duration::from_millis(900));
+    road.run(HELD_AT_FIRST - Duration::from_millis(1));
     assert_eq!(
         (road.probes - probes, road.probe_bytes - octets),
         (1, SMALL.0)
     );
-    road.run(Duration::from_secs(2));
+    road.run(Duration::from_secs(3));
     assert_eq!(road.changes[..2], [1_500, 1_280]);
     let mut road = known();
     road.busy = true;
-    road.run(Duration::from_millis(700));
+    road.run(Duration::from_millis(500));
     assert_eq!(road.changes[..2], [1_500, 1_280]);
 }
 
@@ -282,10 +315,10 @@ fn tried_over_64_kbit(mut mtu: PathMtu, finds_rate: bool) -> ByteCount {
     let first = Instant::START + HELD_AT_FIRST;
     mtu.on_new_path(Instant::START);
     assert!(
-        mtu.due(first - Duration::from_millis(900), round_trip, finds_rate)
+        mtu.due(first - Duration::from_millis(100), round_trip, finds_rate)
             .is_some()
     );
-    mtu.on_answer(first - Duration::from_millis(880), 0);
+    mtu.on_answer(first - Duration::from_millis(80), 0);
     let mut second_at = None;
     let mut sent = ByteCount::ZERO;
     for millis in 0..1_500 {
