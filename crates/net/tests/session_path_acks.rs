@@ -487,9 +487,9 @@ fn a_narrow_way_back_carries_what_the_other_needs() {
 fn words_beside_acknowledgements_do_not_hide_that_their_way_is_narrow() {
     // Told, both ends are told the rate of the wide way.
     for (endpoint, kbit, least) in [
-        (endpoint_config(), 64, 0.9),
+        (endpoint_config(), 64, 0.96),
         (endpoint_config(), 256, 0.96),
-        (finding(), 64, 0.9),
+        (finding(), 64, 0.93),
         (finding(), 256, 0.96),
     ] {
         let lanes = [

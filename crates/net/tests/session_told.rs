@@ -241,9 +241,9 @@ fn down_stops_sending_at_once_and_up_goes_on_at_the_old_rate_with_nothing_lost()
     let sent = octets(20_000_000);
     pair.send(&sent);
     pair.run(Duration::from_secs(3));
-    // The modem goes off once what it has is through.
+    // The modem goes off once what it has is through, and before the far end asks why it hears nothing, 75 ms after.
     tell(&mut pair, down());
-    pair.run(Duration::from_millis(100));
+    pair.run(Duration::from_millis(60));
     air.borrow_mut().is_up = false;
     let before = air.borrow().passed.len();
     pair.run(Duration::from_secs(8));
@@ -301,6 +301,8 @@ fn a_session_below_a_link_that_is_told_down_wakes_for_probes_alone() {
     pair.send(&octets(5_000_000));
     pair.run(Duration::from_millis(500));
     tell(&mut pair, down());
+    // Nothing comes any longer, so the far end tries its sizes of packets, and is answered.
+    pair.run(Duration::from_secs(2));
     let before = pair.app(Way::Forward).sent.len();
     pair.run(Duration::from_secs(35));
     let sent = pair.app(Way::Forward).sent.len() - before;

@@ -308,7 +308,6 @@ fn show(what: &str, loss: f64, figures: Figures) {
 /// The must of issue 21, point 1: p99 in milliseconds and octets for one of message, at 10 and 30 % loss.
 const GOALS: [(f64, &str, f64, f64); 4] = [
     (0.1, "nothing sent twice", 125.0, 1.2),
-    // With one seed: the messages of six seeds together have 217 ms (docs/models/rate-tried.md).
     (0.3, "nothing sent twice", 215.0, 1.6),
     (0.1, "repair symbols", 90.0, 1.35),
     (0.3, "repair symbols", 140.0, 1.85),
@@ -322,7 +321,7 @@ fn way(name: &str) -> How {
 #[test]
 fn messages_of_a_thin_flow_come_as_soon_as_repetition_can_bring_them() {
     for (loss, name, p99_max, octets_max) in GOALS {
-        let figures = run(way(name), Shape::Stream, loss, (MESSAGES, 1));
+        let figures = run_seeds(way(name), loss);
         show(name, loss, figures);
         assert!(figures.millis()[2] <= p99_max, "{name}: {figures:?}");
         assert!(figures.forward <= octets_max, "{name}: {figures:?}");

@@ -5,6 +5,10 @@
 //! of the other, the size does not pass. So the judgement adapts to any loss that hits both alike.
 //!
 //! # Order
+//! Larger packets are of use to who fills packets, not to who answers. While full packets of data arrive, the search
+//! waits until such packets leave as well, or until the path is no longer young: the way back may be narrow, and a
+//! try in front of answers holds them up. Until it begins a small probe, repeated until it is answered, measures the
+//! round trip.
 //! The search starts at a size that every path carries, tries the largest, then Ethernet's, then
 //! halves the interval. While larger packets than the start's leave, the size in use is confirmed now
 //! and then, and at once when the path may have changed or fell silent. When a size no longer passes
@@ -13,8 +17,9 @@
 //! # Cost
 //! Tries follow one another fast enough to find a size within a few round trips where a third of them
 //! is answered, but take no more than a tenth of the link's rate while a size is searched, and a
-//! hundredth while one is confirmed. Where the rate is found, the first try goes alone and tells how long the link
-//! takes for such packets: a narrow one would be busy with tries for seconds. An idle link is not probed.
+//! hundredth while one is confirmed. Where the rate is found, and where the end fills no packets, the first try goes
+//! alone and tells how long the link takes for such packets: a narrow one would be busy with tries for seconds. The
+//! end that only answers may have been told the rate of a much wider way. An idle link is not probed.
 //!
 //! Sizes are of whole IP packets: the same packet fits whatever the family of the addresses is.
 
@@ -28,6 +33,20 @@ use fulmar_proto::units::{ByteCount, Duration, Instant};
 const ANSWERS_TO_RULE_OUT: u32 = 8;
 /// The same before the size in use is given up: 0.43^12 = 0.004 %, for it is tried much more often.
 const ANSWERS_TO_FALL_BACK: u32 = 12;
+/// The full packets of data after which a search begins: more than the train that shows a rate. One of Ethernet's
+/// size saves twelve octets of headers for each, and a try takes more than all of these save.
+const FULL_BEFORE_SEARCH: u32 = 32;
+/// The age of a path at which it begins without them: what was waiting for a session comes first.
+const HELD_AT_FIRST: Duration = Duration::from_millis(200);
+/// The pause after a full packet of data that arrived, before an end that sends none tries a size.
+const HELD_BY_ARRIVAL: Duration = Duration::from_secs(1);
+/// The age of a path at which arrivals hold nothing up any longer: a message that fits in no shorter packet is refused until
+/// a larger size is known.
+const YOUNG: Duration = Duration::from_secs(30);
+/// An inner datagram of so many octets is one of full packets.
+pub(super) const FULL_ARRIVAL: usize = 1_000;
+/// The packet of a probe that measures the round trip alone.
+const SMALL: ByteCount = ByteCount(100);
 /// The octets of uncertainty at which a search ends.
 const GRAIN: u64 = 4;
 /// The packets that Ethernet carries.
@@ -36,8 +55,8 @@ const USUAL: ByteCount = ByteCount(1_500);
 const PACE: Duration = Duration::from_millis(25);
 /// The pause between two tries while no round trip was measured.
 const PACE_UNKNOWN: Duration = Duration::from_millis(100);
-/// The pause between two tries where the rate is found, while none was answered.
-const PACE_FINDS: Duration = Duration::from_millis(250);
+/// The pause between two careful tries, while none was answered.
+const PACE_CAREFUL: Duration = Duration::from_millis(250);
 /// The last tries whose times are known.
 const TRIED: usize = 8;
 /// The pause after that, in times of what a try took above the round trip, and at most.
@@ -63,7 +82,7 @@ const RAISE_EVERY: Duration = Duration::from_secs(600);
 /// A try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Try {
-    /// The size of the padded probe's packet.
+    /// The size of the padded probe's packet; without padding it may be longer.
     pub(super) packet: ByteCount,
     /// The number of the padded probe; the one of known size has the next.
     pub(super) id: u32,
@@ -75,6 +94,8 @@ pub(super) struct Try {
 enum Aim {
     /// Nothing to find out.
     Rest,
+    /// How long an answer takes.
+    RoundTrip,
     /// Whether this larger size passes.
     Raise(ByteCount),
     /// Whether the size in use still passes.
@@ -105,6 +126,12 @@ pub(super) struct PathMtu {
     confirmed_at: Instant,
     /// Whether larger packets than the start's left since the size in use was confirmed.
     used: bool,
+    /// The full packets of data that left since the path is this one.
+    full_sent: u32,
+    /// Whether the first search on this path is still to begin.
+    is_held: bool,
+    /// The time until which arrivals hold tries up.
+    young_until: Instant,
 }
 
 /// The place of the try with the probe `id` among the times.
@@ -131,6 +158,9 @@ impl PathMtu {
             raise_at: Instant::FAR_FUTURE,
             confirmed_at: Instant::START,
             used: false,
+            full_sent: 0,
+            is_held: false,
+            young_until: Instant::START,
         }
     }
 
@@ -188,27 +218,63 @@ impl PathMtu {
         self.too_large = ByteCount(self.config.max.0.saturating_add(1));
     }
 
-    /// Begins to confirm the size in use, or to search, since the path may be another one.
+    /// Begins anew, since the path may be another one.
     pub(super) fn on_new_path(&mut self, now: Instant) {
         if self.is_fixed() {
             return;
         }
         self.forget_too_large();
         self.took = None;
-        self.raise_at = now;
-        // Waiting datagrams go first: on a slow link a large probe takes its time.
-        let first = now + PACE;
-        if self.packet > self.config.start {
-            self.take_aim(Aim::Confirm, first);
-        } else {
-            self.search(now);
-            self.next_at = self.next_at.max(first);
-        }
+        self.raise_at = now + HELD_AT_FIRST;
+        self.used = false;
+        self.full_sent = 0;
+        self.is_held = true;
+        self.young_until = now + YOUNG;
+        // Waiting datagrams go first.
+        self.take_aim(Aim::RoundTrip, now + PACE);
     }
 
     /// Notes a packet that left.
-    pub(super) fn on_sent(&mut self, packet: ByteCount) {
-        self.used |= packet > self.config.start && !self.is_fixed();
+    pub(super) fn on_sent(&mut self, now: Instant, packet: ByteCount) {
+        if packet > self.config.start && !self.is_fixed() {
+            self.used = true;
+            self.go_on(now);
+        }
+    }
+
+    /// Notes a packet of data that is as long as it may be, or one of several that would be one if it might.
+    pub(super) fn on_full(&mut self, now: Instant) {
+        self.full_sent = self.full_sent.saturating_add(1);
+        self.go_on(now);
+    }
+
+    /// Notes that a full packet of data arrived.
+    pub(super) fn on_full_arrived(&mut self, now: Instant) {
+        if self.fills_packets() || self.may_confirm() {
+            return;
+        }
+        let later = (now + HELD_BY_ARRIVAL).min(self.young_until);
+        if self.is_held {
+            self.raise_at = self.raise_at.max(later);
+        } else if !matches!(self.aim, Aim::Rest | Aim::RoundTrip) {
+            self.next_at = self.next_at.max(later);
+        }
+    }
+
+    /// Begins the first search on a path, if it need not be held any longer.
+    fn go_on(&mut self, now: Instant) {
+        if self.is_held && (self.fills_packets() || self.may_confirm()) {
+            self.is_held = false;
+            self.raise_at = now;
+        }
+    }
+
+    const fn fills_packets(&self) -> bool {
+        self.full_sent >= FULL_BEFORE_SEARCH
+    }
+
+    fn may_confirm(&self) -> bool {
+        self.used && self.packet > self.config.start
     }
 
     /// Notes that sent packets are not answered: one may have been too large.
@@ -243,23 +309,29 @@ impl PathMtu {
         if self.next_deadline().is_none_or(|due| due.at > now) {
             return None;
         }
-        if self.aim == Aim::Rest {
-            if self.raise_at <= now {
-                self.forget_too_large();
-                self.search(now);
-            } else {
+        let rests = matches!(self.aim, Aim::Rest | Aim::RoundTrip);
+        if rests && self.raise_at <= now {
+            self.is_held = false;
+            self.forget_too_large();
+            if self.packet > self.config.start {
                 self.take_aim(Aim::Confirm, now);
+            } else {
+                self.search(now);
             }
+        } else if self.aim == Aim::Rest {
+            self.take_aim(Aim::Confirm, now);
         }
         let in_doubt = self.packet > self.config.start && self.unanswered >= TRIES_UNANSWERED;
         if matches!(self.aim, Aim::Raise(_)) && in_doubt {
             self.take_aim(Aim::Confirm, now);
         }
+        let is_careful = finds_rate || !self.fills_packets();
         let (packet, known, mut pace) = match self.aim {
-            Aim::Raise(packet) if finds_rate && self.took.is_none() && self.tries == 0 => {
+            Aim::Raise(packet) if is_careful && self.took.is_none() && self.tries == 0 => {
                 (packet, None, Duration::ZERO)
             }
             Aim::Raise(packet) => (packet, Some(self.packet), Duration::ZERO),
+            Aim::RoundTrip => (SMALL, None, Duration::ZERO),
             // The first probe goes alone: mostly it is answered, and then nothing else need be known.
             _ if self.tries == 0 => (self.packet, None, rtt.unwrap_or(PACE_UNKNOWN) * 3 / 2),
             _ => (self.packet, Some(self.config.start), Duration::ZERO),
@@ -267,8 +339,9 @@ impl PathMtu {
         let quarter = rtt.map_or(PACE_UNKNOWN, |rtt| rtt / 4);
         let on_link = self.on_link(packet + known.unwrap_or(ByteCount::ZERO));
         pace = pace.max(PACE).max(quarter).max(on_link * SEARCH_SHARE);
-        if finds_rate {
-            let taken = self.took.map_or(PACE_FINDS, |took| took * TAKEN);
+        if is_careful && self.aim != Aim::RoundTrip {
+            let unanswered = PACE_CAREFUL * (1 << self.tries.min(2));
+            let taken = self.took.map_or(unanswered, |took| took * TAKEN);
             pace = pace.max(taken.min(PACE_TAKEN_MAX));
         }
         self.tried_at[tried_index(self.next_id)] = now;
@@ -287,6 +360,10 @@ impl PathMtu {
     pub(super) fn on_answer(&mut self, now: Instant, id: u32) -> Option<ByteCount> {
         let age = id.wrapping_sub(self.first_id);
         if age >= self.next_id.wrapping_sub(self.first_id) || self.aim == Aim::Rest {
+            return None;
+        }
+        if self.aim == Aim::RoundTrip {
+            self.take_aim(Aim::Rest, now);
             return None;
         }
         let tried = id.is_multiple_of(2);
@@ -331,10 +408,8 @@ impl PathMtu {
             return None;
         }
         let at = match self.aim {
-            Aim::Rest if self.used && self.packet > self.config.start => {
-                self.next_at.min(self.raise_at)
-            }
-            Aim::Rest => self.raise_at,
+            Aim::Rest if self.is_held || !self.may_confirm() => self.raise_at,
+            Aim::Rest | Aim::RoundTrip => self.next_at.min(self.raise_at),
             Aim::Raise(_) | Aim::Confirm => self.next_at,
         };
         let why = "probe of a packet size";

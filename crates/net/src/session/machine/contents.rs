@@ -7,6 +7,7 @@ use crate::session::counters::DropReason;
 use crate::session::event::SessionEvent;
 use crate::session::fragments::Fragment;
 use crate::session::path_acks::Asks;
+use crate::session::path_mtu::FULL_ARRIVAL;
 use crate::session::path_slot::PathSlot;
 use crate::session::reports::Passage;
 use crate::session::wire::{Message, Probe, RELAYED};
@@ -351,9 +352,12 @@ impl<M: Carried> Session<M> {
         form: TpduForm,
     ) {
         let ecn = origin.ecn;
-        let Some(state) = self.peers.get(index) else {
+        let Some(state) = self.peers.get_mut(index) else {
             return;
         };
+        if octets.len() >= FULL_ARRIVAL {
+            state.mtu.on_full_arrived(now);
+        }
         let (peer, path) = (
             state.index,
             state.inner_path_of(origin.place.unwrap_or_default()),

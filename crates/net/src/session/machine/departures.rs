@@ -24,6 +24,9 @@ pub(super) const SIZE_PROBE: u32 = 1 << 31;
 pub(super) const CHECKSUM_PROBE: u32 = 1 << 30;
 pub(super) const UNCHECKED_PROBE: u32 = 1 << 29;
 
+/// A packet of data is full if it is no further from the longest one: what fills packets comes in TPDUs of other heads.
+const NEARLY_FULL: usize = 32;
+
 /// Appends room for the header of a datagram in `wire`, and returns the place where the datagram begins. Its content
 /// is written behind the header, and sealed in its place.
 fn begin(out: &mut Vec<u8>, wire: Wire, parity: DataParity) -> usize {
@@ -223,6 +226,9 @@ impl<M: Carried> Session<M> {
             out.truncate(start);
             return self.seal_pieces(now, (peer, place), Transmit { path, ..inner }, room, out);
         };
+        if inner.kind != TransmitKind::Control && fitting.0 + NEARLY_FULL >= fitting.1 {
+            state.mtu.on_full(now);
+        }
         let keys = state.keys.current(now)?;
         let len = seal(keys, &mut self.code, (place, parity), start, out, tap)?;
         let wire = state.headers.0 + ByteCount::from_usize(len);
@@ -247,7 +253,7 @@ impl<M: Carried> Session<M> {
         }
         state.reports.on_sent(now);
         if place == PathSlot::FIRST {
-            state.mtu.on_sent(wire);
+            state.mtu.on_sent(now, wire);
             state.note_carrier(now, (len, parity.is_armoured), inner.kind);
         }
         if let Some(number) = number {
@@ -280,6 +286,7 @@ impl<M: Carried> Session<M> {
         };
         let state = self.peers.get_mut(peer)?;
         state.fragment_id = state.fragment_id.wrapping_add(1);
+        state.mtu.on_full(now);
         let headers = state.headers.0.as_usize();
         let fec = state.form_in(place).parity;
         let keys = state.keys.current(now)?;

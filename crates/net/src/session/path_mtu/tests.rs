@@ -45,7 +45,8 @@ impl Road {
         let until = self.now + span;
         loop {
             if self.busy {
-                self.mtu.on_sent(self.mtu.packet());
+                self.mtu.on_sent(self.now, self.mtu.packet());
+                (0..FULL_BEFORE_SEARCH).for_each(|_| self.mtu.on_full(self.now));
             }
             let due = self.mtu.next_deadline().map(|due| due.at.max(self.now));
             let answer = self.answers.first().map(|(at, _)| *at);
@@ -115,6 +116,108 @@ fn an_idle_path_is_not_probed_once_its_size_is_known() {
     let probes = road.probes;
     road.run(Duration::from_secs(3_600));
     assert_eq!(road.probes, probes);
+}
+
+#[test]
+fn who_fills_no_packets_asks_for_the_round_trip_alone_at_first() {
+    let mut road = Road::new(1_500, 1_500, 0.0, 1);
+    road.busy = false;
+    road.run(HELD_AT_FIRST / 2);
+    // Packets that are not full, and some that are.
+    for _ in 1..FULL_BEFORE_SEARCH {
+        road.mtu.on_sent(road.now, ByteCount(1_000));
+        road.mtu.on_full(road.now);
+    }
+    road.run(HELD_AT_FIRST / 4);
+    assert_eq!((road.probes, road.probe_bytes), (1, SMALL.0));
+    road.mtu.on_full(road.now);
+    road.run(DELAY * 2);
+    assert_eq!(road.changes, [1_500], "at once");
+    // Nothing else holds an idle path's size up.
+    let mut road = Road::new(1_500, 1_500, 0.0, 1);
+    road.busy = false;
+    road.run(HELD_AT_FIRST + DELAY * 2);
+    assert_eq!(road.changes, [1_500]);
+}
+
+#[test]
+fn while_full_packets_arrive_who_only_answers_tries_nothing_until_the_path_is_no_longer_young() {
+    // They begin to arrive before the first try, or when that one is lost.
+    for (begin, before) in [(40, SMALL.0), (220, SMALL.0 + 1_500)] {
+        let mut road = Road::new(1_500, 1_500, 0.0, 1);
+        road.busy = false;
+        road.run(Duration::from_millis(150));
+        road.loss = 1.0;
+        road.run(Duration::from_millis(begin));
+        road.loss = 0.0;
+        while road.now < Instant::START + YOUNG - DELAY * 2 {
+            road.mtu.on_full_arrived(road.now);
+            road.run(DELAY);
+        }
+        assert_eq!(road.probe_bytes, before);
+        for _ in 0..100 {
+            road.mtu.on_full_arrived(road.now);
+            road.run(DELAY);
+        }
+        assert_eq!(road.changes, [1_500]);
+    }
+}
+
+#[test]
+fn arrivals_hold_nothing_up_where_full_packets_leave() {
+    for seed in 1..=5 {
+        let mut road = Road::new(1_500, 1_500, 0.75, seed);
+        for _ in 0..200 {
+            road.mtu.on_full_arrived(road.now);
+            road.run(DELAY);
+        }
+        assert_eq!(road.changes, [1_500], "seed {seed}");
+    }
+}
+
+#[test]
+fn the_round_trip_is_asked_for_until_it_is_answered() {
+    let mut road = Road::new(1_500, 0, 0.0, 1);
+    road.busy = false;
+    road.run(HELD_AT_FIRST / 2);
+    assert!(road.probes > 2, "{}", road.probes);
+    assert_eq!(road.probe_bytes, road.probes as u64 * SMALL.0);
+    road.limit = 1_500;
+    road.run(PACE + DELAY * 2);
+    let probes = road.probes;
+    road.run(HELD_AT_FIRST / 5);
+    assert_eq!(road.probes, probes);
+}
+
+#[test]
+fn a_larger_size_is_confirmed_on_a_new_path_once_packets_of_it_leave_or_after_a_moment() {
+    let known = || {
+        let mut road = Road::new(1_500, 1_500, 0.0, 1);
+        road.run(Duration::from_secs(1));
+        road.busy = false;
+        road.limit = 1_300;
+        road.mtu.on_new_path(road.now);
+        road
+    };
+    let mut road = known();
+    let (probes, octets) = (road.probes, road.probe_bytes);
+    road.run(HELD_AT_FIRST * 9 / 10);
+    assert_eq!(
+        (road.probes - probes, road.probe_bytes - octets),
+        (1, SMALL.0)
+    );
+    road.run(Duration::from_secs(3));
+    assert_eq!(road.changes[..2], [1_500, 1_280]);
+    let mut road = known();
+    road.busy = true;
+    road.run(Duration::from_millis(500));
+    assert_eq!(road.changes[..2], [1_500, 1_280]);
+    // One alone is enough, whatever arrives.
+    let mut road = known();
+    road.mtu.on_full_arrived(road.now);
+    road.mtu.on_sent(road.now, ByteCount(1_500));
+    road.run(DELAY);
+    assert!(road.probe_bytes > octets + SMALL.0, "a confirmation");
 }
 
 #[test]
@@ -208,31 +311,60 @@ fn a_fixed_size_is_never_probed() {
     let config = MtuConfig::fixed(ByteCount(1_400));
     let mut mtu = PathMtu::new(config);
     mtu.on_new_path(Instant::START);
-    mtu.on_sent(ByteCount(1_400));
+    mtu.on_sent(Instant::START, ByteCount(1_400));
     assert_eq!(mtu.next_deadline(), None);
     assert_eq!(mtu.packet(), ByteCount(1_400));
 }
 
-#[test]
-fn where_the_rate_is_found_tries_wait_for_what_a_narrow_link_takes() {
-    let mut mtu = PathMtu::new(MtuConfig::default());
-    mtu.on_new_path(Instant::START);
+/// The octets of the tries within 1.5 s of the first one over 64 kbit, of which the first one is lost: the second one
+/// is answered after 0.35 s.
+fn tried_over_64_kbit(mut mtu: PathMtu, finds_rate: bool) -> ByteCount {
     let round_trip = Some(Duration::from_millis(20));
-    // 64 kbit, where the first try is lost: the second one is answered after 0.35 s, and others follow as that says.
+    let first = Instant::START + HELD_AT_FIRST;
+    mtu.on_new_path(Instant::START);
+    assert!(
+        mtu.due(first - Duration::from_millis(100), round_trip, finds_rate)
+            .is_some()
+    );
+    mtu.on_answer(first - Duration::from_millis(80), 0);
     let mut second_at = None;
     let mut sent = ByteCount::ZERO;
     for millis in 0..1_500 {
-        let now = Instant::START + Duration::from_millis(millis);
+        let now = first + Duration::from_millis(millis);
         if second_at.is_some_and(|at| now == at + Duration::from_millis(370)) {
-            mtu.on_answer(now, 3);
+            mtu.on_answer(now, 5);
         }
-        if let Some(due) = mtu.due(now, round_trip, true) {
+        if let Some(due) = mtu.due(now, round_trip, finds_rate) {
             sent += due.packet + due.known.unwrap_or(ByteCount::ZERO);
-            if due.id == 2 {
+            if due.id == 4 {
                 second_at = Some(now);
             }
         }
     }
     assert!(sent > ByteCount(1_500), "it goes on: {sent}");
-    assert!(sent <= ByteCount(10_000), "{sent}");
+    sent
+}
+
+#[test]
+fn tries_that_nothing_answers_follow_more_and_more_slowly_where_no_packet_is_filled() {
+    let mut road = Road::new(1_500, 0, 0.0, 1);
+    road.busy = false;
+    road.run(HELD_AT_FIRST * 9 / 10);
+    let probes = road.probes;
+    // After 0.25, 0.5 and 1 s.
+    road.run(Duration::from_millis(2_700));
+    assert_eq!(road.probes - probes, 1 + 2 * 3);
+}
+
+#[test]
+fn tries_wait_for_what_a_narrow_link_takes_where_the_rate_is_found_or_no_packet_is_filled() {
+    let finds = PathMtu::new(MtuConfig::default());
+    let only_answers = PathMtu::new(MtuConfig {
+        rate: Some(Bitrate::from_bits_per_second(10_000_000)),
+        ..MtuConfig::default()
+    });
+    for (mtu, finds_rate) in [(finds, true), (only_answers, false)] {
+        let sent = tried_over_64_kbit(mtu, finds_rate);
+        assert!(sent <= ByteCount(10_000), "{sent}");
+    }
 }
