@@ -2,7 +2,7 @@
 //! the timers.
 
 use super::outstanding::HeldLost;
-use super::stamps::stamp_before;
+use super::stamps::{NewestArrival, stamp_before};
 use super::{Outstanding, Scoreboard, State};
 use crate::trace::LossSign;
 use crate::units::{Duration, Instant};
@@ -216,6 +216,13 @@ impl Scoreboard {
         self.echo.is_some_and(before)
     }
 
+    /// Whether an earlier answer knew of something that left later than the first transmission, and not of this TPDU.
+    fn was_overtaken(&self, entry: &Outstanding) -> bool {
+        let first = self.stamps.of(entry.first_sent_at + self.reorder_window);
+        let is_later = |newest: NewestArrival| stamp_before(first, newest.stamp);
+        !self.has_several_paths() && self.newest.is_some_and(is_later)
+    }
+
     /// The fate of the first transmission of a TPDU that arrived.
     fn first_fate(
         &self,
@@ -228,7 +235,9 @@ impl Scoreboard {
         if echoes(entry.first_sent_at) {
             return FirstFate::Arrived;
         }
-        if may_be_rebuilt && self.knows_none_since(entry.first_sent_at) {
+        if may_be_rebuilt
+            && (self.knows_none_since(entry.first_sent_at) || self.was_overtaken(entry))
+        {
             // Symbols have no stamp: it came out of one.
             return FirstFate::Lost;
         }

@@ -251,6 +251,28 @@ fn what_arrives_before_its_own_stamp_came_out_of_a_symbol() {
 }
 
 #[test]
+fn what_an_earlier_answer_did_not_know_of_though_it_knew_of_later_ones_came_out_of_a_symbol() {
+    let answered_again = |window: u64| {
+        let mut board = Scoreboard::new(TpduSeq(0));
+        board.wait_for_symbols(Duration::from_millis(4));
+        board.reorder_window = Duration::from_millis(window);
+        let seq = board.on_first_sent(at(0), 0, 100);
+        board.on_first_sent(at(2), 100, 100);
+        board.on_symbol(at(3));
+        board.on_first_sent(at(4), 200, 100);
+        board.on_echo(Some(stamp(2)));
+        board.on_acked(at(22), TpduSeq(1), Some(RTT));
+        board.on_arrival_of(at(22), stamp(2));
+        board.on_echo(Some(stamp(4)));
+        let settled = board.on_acked(at(24), seq, Some(RTT)).expect("in flight");
+        settled.first
+    };
+    assert_eq!(answered_again(0), FirstFate::Lost);
+    // It may only have been overtaken where that happens.
+    assert_eq!(answered_again(3), FirstFate::Arrived);
+}
+
+#[test]
 fn what_is_overtaken_may_come_out_of_the_symbol_behind_what_overtook_it() {
     let mut board = Scoreboard::new(TpduSeq(0));
     board.wait_for_symbols(Duration::from_millis(4));
