@@ -204,7 +204,7 @@ impl From<TraceRecord> for Event<'static> {
                 packets_a_message: f64::from(decision.packets) / 1e6,
                 missed_before: decision.missed,
                 messages_before: decision.messages,
-                ahead_a_message: f64::from(decision.ahead_quarters) / 4.0,
+                ahead_a_message: f64::from(decision.ahead_eighths) / 8.0,
                 times: decision.times,
                 put_off_s: decision.put_off.as_secs_f64(),
             },

@@ -257,7 +257,7 @@ const PLAN_COLUMNS: [PlanColumn; 9] = [
         "ahead",
         "1",
         "repair symbols ahead for each message",
-        |plan| f64::from(plan.ahead_quarters) / 4.0,
+        |plan| f64::from(plan.ahead_eighths) / 8.0,
     ),
     (
         "times_first",

@@ -95,6 +95,9 @@ fn no_short_answer_is_sent_below_the_estimate_to_learn_something() {
     // the first trial made the second answer 99.4 ms long. Told, the rate takes 91.
     let all = answers(FOUND, Duration::from_millis(5), 60);
     let slowest = all.iter().copied().fold(0.0, f64::max);
-    println!("{:.1} ms the first, {:.1} ms the second, {slowest:.1} ms the slowest", all[0], all[1]);
+    println!(
+        "{:.1} ms the first, {:.1} ms the second, {slowest:.1} ms the slowest",
+        all[0], all[1]
+    );
     assert!(slowest < 98.5, "{all:?}");
 }

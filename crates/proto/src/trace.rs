@@ -113,8 +113,8 @@ pub struct RepairDecision {
     pub missed: u32,
     /// The messages of the plan before.
     pub messages: u32,
-    /// Repair symbols ahead for four messages.
-    pub ahead_quarters: u8,
+    /// Repair symbols ahead for eight messages.
+    pub ahead_eighths: u8,
     /// Transmissions in the first rounds of repetition.
     pub times: [u8; 3],
     /// The time by which each repetition is put off.

@@ -290,8 +290,8 @@ fn a_change_of_plan_is_told_with_its_reasons_once_a_second_at_most_and_once() {
         );
         let (before, after) = (pair[0].decision, pair[1].decision);
         assert_ne!(
-            (before.ahead_quarters, before.times),
-            (after.ahead_quarters, after.times)
+            (before.ahead_eighths, before.times),
+            (after.ahead_eighths, after.times)
         );
         assert!(
             after.messages > 0 && after.missed <= after.messages,

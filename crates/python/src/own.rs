@@ -157,8 +157,8 @@ impl RepairController for PythonController {
             let told = (RepairSeen(*view),);
             let plan = controller.call_method1(pyo3::intern!(py, "choose"), told)?;
             let plan: Option<(u8, [u8; 3])> = plan.extract()?;
-            Ok(plan.map(|(ahead_quarters, times)| RepairPlan {
-                ahead_quarters,
+            Ok(plan.map(|(ahead_eighths, times)| RepairPlan {
+                ahead_eighths,
                 times,
                 put_off: 0,
             }))
@@ -335,15 +335,15 @@ impl RepairSeen {
         achieved.score(ScoredGoal::Messages { may_miss })
     }
 
-    /// The plan in use: repair symbols ahead for four messages, and the transmissions in each round of repetition.
+    /// The plan in use: repair symbols ahead for eight messages, and the transmissions in each round of repetition.
     #[getter]
     fn plan(&self) -> (u8, (u8, u8, u8)) {
         let RepairPlan {
-            ahead_quarters,
+            ahead_eighths,
             times: [first, second, later],
             ..
         } = self.0.seen.plan;
-        (ahead_quarters, (first, second, later))
+        (ahead_eighths, (first, second, later))
     }
 }
 

@@ -26,7 +26,7 @@ class Gym(unittest.TestCase):
             observation, _ = env.reset(seed=seed)
             told, over = [observation.tolist()], False
             while not over:
-                observation, reward, over, _, info = env.step((2, 1, 2, 2))
+                observation, reward, over, _, info = env.step((4, 1, 2, 2))
                 told.append((observation.tolist(), reward))
             return told, dict(info["run"])
 
@@ -42,7 +42,7 @@ class Gym(unittest.TestCase):
         self.assertEqual(dict(info["run"]), dict(messages().run(3)) | {name: info["run"][name] for name in ("flow.controller",) if name in info["run"]})
 
     def test_more_repair_is_worth_it_where_much_is_lost_and_not_where_nothing_is(self):
-        plain, twice = gym.fixed_policy(), gym.fixed_policy(2, 2, 2, 2)
+        plain, twice = gym.fixed_policy(), gym.fixed_policy(4, 2, 2, 2)
         lossy, clean = (gym.RepairEnv(messages(loss, overhead="100%")) for loss in ("30%", "0%"))
         self.assertGreater(gym.evaluate(lossy, twice, range(2)), gym.evaluate(lossy, plain, range(2)))
         self.assertLess(gym.evaluate(clean, twice, range(2)), gym.evaluate(clean, plain, range(2)))

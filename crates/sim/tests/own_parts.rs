@@ -163,11 +163,11 @@ fn a_controller_of_ones_own_decides_what_is_sent_ahead() {
     let messages = "loss = \"10%\"\n[flow]\ntransport = \"aerotp\"\nmode = \"auto\"\ntraffic = \"messages\"\n\
                     size = \"200B\"\ninterval = \"20ms\"\ndeadline = \"1s\"\nbytes = \"400kB\"\noverhead = \"100%\"\n\
                     deliver = \"all\"\ncontroller = \"always\"\n";
-    let sent = |ahead_quarters: u8| {
+    let sent = |ahead_eighths: u8| {
         let loss = Arc::new(Mutex::new(0));
         let kept = Arc::clone(&loss);
         let plan = RepairPlan {
-            ahead_quarters,
+            ahead_eighths,
             ..RepairPlan::PLAIN
         };
         let make = move |_: &Rng| Always {
@@ -185,7 +185,7 @@ fn a_controller_of_ones_own_decides_what_is_sent_ahead() {
         record.metrics.wire_bytes.repair
     };
     // Half a symbol for each of 2,000 messages of 200 octets; a goal of a second asks for none.
-    let (none, half) = (sent(0), sent(2));
+    let (none, half) = (sent(0), sent(4));
     assert!(half > none + 150_000, "{none} and {half} octets of repair");
 }
 

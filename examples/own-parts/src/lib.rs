@@ -77,13 +77,13 @@ pub struct OneRule;
 
 impl RepairController for OneRule {
     fn choose(&mut self, view: &ControllerView) -> Option<RepairPlan> {
-        let ahead_quarters = if view.seen.loss.millionths() > 50_000 {
-            2
+        let ahead_eighths = if view.seen.loss.millionths() > 50_000 {
+            4
         } else {
             0
         };
         Some(RepairPlan {
-            ahead_quarters,
+            ahead_eighths,
             times: [2, 2, 2],
             put_off: 0,
         })

@@ -45,7 +45,7 @@ const RECORDS: [TraceRecord; 12] = [
         packets: 2_010_000,
         missed: 3,
         messages: 120,
-        ahead_quarters: 3,
+        ahead_eighths: 6,
         times: [1, 2, 2],
         put_off: Duration::from_millis(40),
     }),

@@ -5,6 +5,7 @@
 //! of the wait's length is computed forward in steps of a quarter of the time between two messages.
 
 use super::Odds;
+use super::plan::AHEAD_UNIT;
 
 /// The rounds of repetition that a plan names; later ones are like the last.
 pub const ROUNDS: usize = 3;
@@ -16,6 +17,9 @@ const WANTING_MAX: usize = 16;
 pub(super) const STEPS: usize = 4;
 /// The longest wait that is told from longer ones, in steps.
 pub(super) const HORIZON: usize = 256;
+
+/// The parts of a symbol that a message earns.
+const UNIT: usize = AHEAD_UNIT as usize;
 
 /// The share of waits that are not followed any further.
 const NEGLIGIBLE: Odds = Odds::of(1, 1 << 20);
@@ -49,8 +53,8 @@ pub(super) struct Busy {
 /// The part of a plan and of its link that the wait depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mending {
-    /// Symbols for four messages.
-    ahead_quarters: u8,
+    /// Symbols for eight messages.
+    ahead_eighths: u8,
     /// The steps from one transmission to its repetition; `None` if nothing is repeated.
     round_steps: Option<usize>,
     /// Losses of messages behind a loss, and of symbols.
@@ -62,9 +66,9 @@ pub(super) struct Mending {
 }
 
 impl Mending {
-    /// Symbols for four messages, and so many transmissions in each round, `round_steps` apart.
+    /// Symbols for eight messages, and so many transmissions in each round, `round_steps` apart.
     pub(super) fn new(
-        ahead_quarters: u8,
+        ahead_eighths: u8,
         (times, round_steps): ([u8; ROUNDS], usize),
         (loss, again): (Odds, &Together),
     ) -> Self {
@@ -74,7 +78,7 @@ impl Mending {
             reaches[round + 1] = reaches[round].and(fails[round]);
         }
         Self {
-            ahead_quarters,
+            ahead_eighths,
             round_steps: Some(round_steps.max(1)),
             loss,
             fails,
@@ -83,9 +87,9 @@ impl Mending {
     }
 
     /// Symbols alone.
-    pub(super) const fn by_symbols(ahead_quarters: u8, loss: Odds) -> Self {
+    pub(super) const fn by_symbols(ahead_eighths: u8, loss: Odds) -> Self {
         Self {
-            ahead_quarters,
+            ahead_eighths,
             round_steps: None,
             loss,
             fails: [Odds::ALWAYS; ROUNDS],
@@ -138,24 +142,27 @@ impl Busy {
 
     /// The wait if the message that was lost may be any of those between two symbols.
     pub(super) fn from_anywhere(mending: &Mending) -> Self {
-        let ahead = usize::from(mending.ahead_quarters);
-        let apart = match ahead % STEPS {
-            0 => return Self::of(mending),
-            2 => 2,
-            _ => 1,
-        };
+        // What was earned before is a multiple of this.
+        let apart = 1
+            << mending
+                .ahead_eighths
+                .trailing_zeros()
+                .min(UNIT.trailing_zeros());
+        if apart == UNIT {
+            return Self::of(mending);
+        }
         let mut longer = [Odds::NEVER; HORIZON];
-        for earned in (0..STEPS).step_by(apart) {
+        for earned in (0..UNIT).step_by(apart) {
             let one = Self::earning(mending, earned);
             let followed = one.longer.iter().take_while(|one| **one > Odds::NEVER);
             for (sum, one) in longer.iter_mut().zip(followed) {
-                *sum = sum.plus(one.part((STEPS / apart) as u64));
+                *sum = sum.plus(one.part((UNIT / apart) as u64));
             }
         }
         Self { longer }
     }
 
-    /// The wait if so many quarters of a symbol were earned before the message that was lost.
+    /// The wait if so many eighths of a symbol were earned before the message that was lost.
     fn earning(mending: &Mending, earned: usize) -> Self {
         let mut longer = [Odds::NEVER; HORIZON];
         let mut wanting = Wanting::one();
@@ -166,11 +173,11 @@ impl Busy {
                 if step > 0 {
                     wanting.more(mending.loss);
                 }
-                symbols += usize::from(mending.ahead_quarters);
-                for _ in 0..symbols / STEPS {
+                symbols += usize::from(mending.ahead_eighths);
+                for _ in 0..symbols / UNIT {
                     wanting.fewer(arrives);
                 }
-                symbols %= STEPS;
+                symbols %= UNIT;
             }
             for mended in mending.mended_at(step) {
                 wanting.fewer(mended);
@@ -262,14 +269,14 @@ mod tests {
 
     #[test]
     fn a_loss_meets_any_of_the_messages_between_two_symbols() {
-        let waits = |ahead_quarters: u8| {
-            let busy = Busy::from_anywhere(&Mending::by_symbols(ahead_quarters, Odds::NEVER));
+        let waits = |ahead_eighths: u8| {
+            let busy = Busy::from_anywhere(&Mending::by_symbols(ahead_eighths, Odds::NEVER));
             [0, 1, 2, 3].map(|messages| busy.longer_than(messages * STEPS).millionths())
         };
-        assert_eq!(waits(4), [0; 4]);
-        assert_eq!(waits(3), [250_000, 0, 0, 0]);
-        assert_eq!(waits(2), [500_000, 0, 0, 0]);
-        assert_eq!(waits(1), [750_000, 500_000, 250_000, 0]);
-        assert_eq!(waits(6), [0; 4]);
+        assert_eq!(waits(8), [0; 4]);
+        assert_eq!(waits(6), [250_000, 0, 0, 0]);
+        assert_eq!(waits(4), [500_000, 0, 0, 0]);
+        assert_eq!(waits(2), [750_000, 500_000, 250_000, 0]);
+        assert_eq!(waits(12), [0; 4]);
     }
 }

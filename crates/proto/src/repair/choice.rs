@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(chosen(&far, 100, &pattern).0, RepairPlan::PLAIN);
         let near = goal(60 * MS, DeliveryOrder::Kept);
         let (plan, prediction) = chosen(&near, 200, &pattern);
-        assert!(plan.ahead_quarters > 0, "{plan:?}");
+        assert!(plan.ahead_eighths > 0, "{plan:?}");
         assert!(prediction.missed <= near.missed(), "{prediction:?}");
     }
 
@@ -172,7 +172,7 @@ mod tests {
         let pattern = one_in(12);
         let (plan, prediction) =
             RepairPlan::choose(&near, 90, (&pattern, &shape), RepairPlan::PLAIN);
-        assert_eq!(plan.ahead_quarters, 3, "{prediction:?}");
+        assert_eq!(plan.ahead_eighths, 6, "{prediction:?}");
         assert!(prediction.missed < pattern.loss().part(2), "{prediction:?}");
     }
 
@@ -195,7 +195,7 @@ mod tests {
         // Two repetitions arrive in 150 ms.
         let by = goal(150 * MS, DeliveryOrder::Any);
         let (plan, prediction) = chosen(&by, 100, &one_in(3));
-        assert_eq!(plan.ahead_quarters, 0);
+        assert_eq!(plan.ahead_eighths, 0);
         assert!(plan.times[1] >= plan.times[0] + 2, "{plan:?}");
         assert!(prediction.missed <= by.missed(), "{prediction:?}");
     }

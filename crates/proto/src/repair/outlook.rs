@@ -20,7 +20,7 @@ pub(super) struct Outlook {
     round_steps: usize,
     /// The rounds of repetition that arrive in time.
     pub(super) rounds: usize,
-    /// The wait that symbols alone end, by their number for four messages, as far as it was asked for.
+    /// The wait that symbols alone end, by their number for eight messages, as far as it was asked for.
     by_symbols: [Option<Box<Busy>>; AHEAD_MAX as usize + 1],
 }
 
@@ -69,7 +69,7 @@ impl Outlook {
     }
 
     pub(super) fn predict(&mut self, plan: RepairPlan) -> Prediction {
-        if plan.ahead_quarters == 0 && self.goal.order == DeliveryOrder::Any {
+        if plan.ahead_eighths == 0 && self.goal.order == DeliveryOrder::Any {
             self.predict_alone(plan)
         } else {
             self.predict_together(plan)
@@ -103,7 +103,7 @@ impl Outlook {
     /// Messages in order, or with symbols that mend one with the help of others.
     fn predict_together(&mut self, plan: RepairPlan) -> Prediction {
         let repeated = (plan.times, self.round_steps);
-        let mending = Mending::new(plan.ahead_quarters, repeated, (self.behind, &self.again));
+        let mending = Mending::new(plan.ahead_eighths, repeated, (self.behind, &self.again));
         let busy = self.busy(&mending);
         // A wait begins with a loss while none goes on.
         let waits = self
@@ -120,14 +120,14 @@ impl Outlook {
             let later = later.and(self.behind).and(mending.reaches(round));
             again = again.plus(first.plus(later).by(u64::from(*times)));
         }
-        let missed = if plan.ahead_quarters == 0 {
+        let missed = if plan.ahead_eighths == 0 {
             // Each loss keeps what is behind it until it is repeated.
             let had = mending.not_repeated(self.left_steps);
             let messages = HORIZON.saturating_sub(self.left_steps).div_ceil(STEPS);
             let late = had.take(messages).fold(Odds::NEVER, Odds::plus);
             self.loss.and(late)
         } else {
-            waits.and(self.late(plan.ahead_quarters, &mending, &busy))
+            waits.and(self.late(plan.ahead_eighths, &mending, &busy))
         };
         Prediction {
             missed: missed.min(Odds::ALWAYS),
@@ -146,13 +146,13 @@ impl Outlook {
     }
 
     /// The messages of a wait that are late, where symbols go ahead.
-    fn late(&mut self, ahead_quarters: u8, mending: &Mending, busy: &Busy) -> Odds {
-        let ahead = usize::from(ahead_quarters.min(AHEAD_MAX));
+    fn late(&mut self, ahead_eighths: u8, mending: &Mending, busy: &Busy) -> Odds {
+        let ahead = usize::from(ahead_eighths.min(AHEAD_MAX));
         let behind = self.behind;
         // A message is read once the wait is over, or once a repetition of each loss up to it has come.
         let left = self.left_steps;
         if self.by_symbols[ahead].is_none() {
-            let alone = Mending::by_symbols(ahead_quarters, behind);
+            let alone = Mending::by_symbols(ahead_eighths, behind);
             self.by_symbols[ahead] = Some(Box::new(self.busy(&alone)));
         }
         let by_symbols = self.by_symbols[ahead].as_ref();

@@ -1,17 +1,20 @@
 //! The table of plans.
 
 use super::Odds;
-use super::busy::{ROUNDS, STEPS, TIMES_MAX};
+use super::busy::{ROUNDS, TIMES_MAX};
 use crate::units::Duration;
 
 /// The messages by which repetitions are put off in any plan, at most.
 pub(super) const PUT_OFF_MAX: u8 = 8;
 
-/// The symbols ahead for four messages in any plan, at most.
-pub(super) const AHEAD_MAX: u8 = 8;
+/// The symbols ahead for eight messages in any plan, at most.
+pub(super) const AHEAD_MAX: u8 = 16;
 
-/// Symbols ahead for four messages, in the plans of the table.
-const AHEAD_QUARTERS: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, AHEAD_MAX];
+/// The messages for which a plan has a whole number of symbols ahead.
+pub(super) const AHEAD_UNIT: u8 = 8;
+
+/// Symbols ahead for eight messages, in the plans of the table.
+const AHEAD_EIGHTHS: [u8; 11] = [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, AHEAD_MAX];
 /// Transmissions in one round of repetition beside symbols, or in order.
 const TIMES_TOGETHER_MAX: u8 = 4;
 
@@ -44,8 +47,8 @@ pub struct RepairView {
 /// The repair of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairPlan {
-    /// Repair symbols ahead of any loss, for four messages.
-    pub ahead_quarters: u8,
+    /// Repair symbols ahead of any loss, for eight messages.
+    pub ahead_eighths: u8,
     /// The transmissions in each round of repetition.
     pub times: [u8; ROUNDS],
     /// The times between two messages for which each repetition is put off: it may meet a better time.
@@ -71,14 +74,14 @@ impl Prediction {
 impl RepairPlan {
     /// Every loss is repeated once, and nothing else is sent.
     pub const PLAIN: Self = Self {
-        ahead_quarters: 0,
+        ahead_eighths: 0,
         times: [1; ROUNDS],
         put_off: 0,
     };
 
     /// Every loss is given up.
     pub(super) const NOTHING: Self = Self {
-        ahead_quarters: 0,
+        ahead_eighths: 0,
         times: [0; ROUNDS],
         put_off: 0,
     };
@@ -91,7 +94,7 @@ impl RepairPlan {
 
     /// The packets for each message where nothing is lost.
     pub(super) const fn least_cost(self) -> Odds {
-        Odds::ALWAYS.plus(Odds::of(self.ahead_quarters as u64, STEPS as u64))
+        Odds::ALWAYS.plus(Odds::of(self.ahead_eighths as u64, AHEAD_UNIT as u64))
     }
 
     /// Plans without symbols, by the transmissions in each round.
@@ -113,7 +116,7 @@ impl RepairPlan {
         });
         let late = late.filter(move |_| !gives_up);
         rounds.chain(given_up).chain(late).map(|times| Self {
-            ahead_quarters: 0,
+            ahead_eighths: 0,
             times,
             put_off: 0,
         })
@@ -130,8 +133,8 @@ impl RepairPlan {
         let rounds =
             times(1).flat_map(move |first| times(first).map(move |more| [first, more, more]));
         rounds.flat_map(|times| {
-            AHEAD_QUARTERS.map(|ahead_quarters| Self {
-                ahead_quarters,
+            AHEAD_EIGHTHS.map(|ahead_eighths| Self {
+                ahead_eighths,
                 times,
                 put_off: 0,
             })

@@ -38,8 +38,8 @@ with needs("gym"):
     from gymnasium import spaces
     from numpy.typing import NDArray
 
-#: The most symbols ahead for four messages, and the most transmissions in a round of repetition, that an action can ask for.
-AHEAD_MAX, TIMES_MAX = 8, 4
+#: The most symbols ahead for eight messages, and the most transmissions in a round of repetition, that an action can ask for.
+AHEAD_MAX, TIMES_MAX = 16, 4
 #: The name by which the scenario knows the agent.
 AGENT = "gymnasium"
 #: The names of the numbers that an agent sees, in their order. Shares are of 1; spans are in parts of the deadline.
@@ -59,7 +59,7 @@ OBSERVED = (
 )
 
 Observation = NDArray[np.float32]
-#: An action: symbols ahead for four messages, and the transmissions in the first, second and later rounds of repetition. ``None``
+#: An action: symbols ahead for eight messages, and the transmissions in the first, second and later rounds of repetition. ``None``
 #: leaves the repair as it is, which is to ``auto`` until a plan was chosen.
 Action = NDArray[np.int64] | tuple[int, int, int, int] | None
 #: A choice of actions by what is seen.
@@ -176,7 +176,7 @@ def _plan(action: Action) -> RepairPlan | None:
 def _observation(seen: RepairSeen) -> Observation:
     ahead, times = seen.plan
     spans = (span / seen.deadline for span in (seen.one_way, seen.round, seen.gap))
-    numbers = (seen.loss, seen.loss_error, seen.behind_a_loss, *spans, seen.may_miss, seen.overhead, ahead / 4, *times)
+    numbers = (seen.loss, seen.loss_error, seen.behind_a_loss, *spans, seen.may_miss, seen.overhead, ahead / 8, *times)
     return np.array(numbers, np.float32)
 
 

@@ -21,7 +21,7 @@ from .part_code import digest_of
 
 #: The fate of a packet that never arrives.
 LOST = Fate(lost=True)
-#: Repair symbols ahead for four messages, and the transmissions in the first, the second and each later round of repetition.
+#: Repair symbols ahead for eight messages, and the transmissions in the first, the second and each later round of repetition.
 RepairPlan = tuple[int, tuple[int, int, int]]
 
 

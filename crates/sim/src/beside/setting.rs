@@ -34,8 +34,8 @@ const PLAN_OVERHEAD: u8 = u8::MAX;
 /// The deadline of flows without one, for which a plan is fixed all the same.
 const FAR: Duration = Duration::from_secs(3_600);
 
-/// Symbols ahead for four messages.
-const AHEAD_QUARTERS: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 8];
+/// Symbols ahead for eight messages.
+const AHEAD_EIGHTHS: [u8; 8] = [0, 2, 4, 6, 8, 10, 12, 16];
 /// Transmissions in each round of repetition.
 const TIMES: [[u8; ROUNDS]; 8] = [
     [1, 1, 1],
@@ -106,15 +106,15 @@ impl FixedSetting {
                 .filter_map(NonZeroU8::new)
                 .map(move |copies| Self { copies, ..setting })
         };
-        let planned = AHEAD_QUARTERS.into_iter().flat_map(|ahead_quarters| {
+        let planned = AHEAD_EIGHTHS.into_iter().flat_map(|ahead_eighths| {
             TIMES.map(|times| RepairPlan {
-                ahead_quarters,
+                ahead_eighths,
                 times,
                 put_off: 0,
             })
         });
         let alone = TIMES_ALONE.map(|times| RepairPlan {
-            ahead_quarters: 0,
+            ahead_eighths: 0,
             times,
             put_off: 0,
         });
@@ -199,11 +199,11 @@ impl fmt::Display for FixedSetting {
             FixedRepair::Plain => Ok(()),
             FixedRepair::Thin(overhead) => write!(f, ", thin, overhead {overhead}%"),
             FixedRepair::Plan(RepairPlan {
-                ahead_quarters,
+                ahead_eighths,
                 times: [first, second, third],
                 ..
             }) => {
-                let ahead = f64::from(*ahead_quarters) / 4.0;
+                let ahead = f64::from(*ahead_eighths) / 8.0;
                 write!(f, ", ahead {ahead}, rounds {first} {second} {third}")
             }
         }

@@ -61,7 +61,7 @@ impl RepairReport {
             lost_behind_a_loss_ratio: ratio(decision.behind_a_loss),
             deadline_seconds: decision.deadline.as_secs_f64(),
             may_miss_ratio: ratio(decision.may_miss),
-            symbols: f64::from(decision.ahead_quarters) / 4.0,
+            symbols: f64::from(decision.ahead_eighths) / 8.0,
             transmissions: decision.times,
             put_off_seconds: decision.put_off.as_secs_f64(),
             will_miss_ratio: ratio(decision.will_miss),
@@ -189,7 +189,7 @@ mod tests {
                 packets: 2_130_000,
                 missed: 12,
                 messages: 800,
-                ahead_quarters: 5,
+                ahead_eighths: 10,
                 times: [1, 2, 2],
                 put_off: Duration::from_millis(40),
             },
@@ -218,7 +218,7 @@ mod tests {
             assert!(told[0].1.contains(words), "{words} in {}", told[0].1);
         }
         let mut one = change(11_000, 3);
-        one.decision.ahead_quarters = 4;
+        one.decision.ahead_eighths = 8;
         one.decision.put_off = Duration::ZERO;
         repairs.note(0, change(10_900, 3));
         repairs.note(0, one);

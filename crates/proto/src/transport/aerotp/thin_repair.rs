@@ -105,7 +105,7 @@ impl ThinRepair {
     #[must_use]
     pub const fn with_plan(self, plan: RepairPlan) -> Self {
         let pinned = PinnedPlan {
-            ahead: NonZeroU8::MIN.saturating_add(plan.ahead_quarters),
+            ahead: NonZeroU8::MIN.saturating_add(plan.ahead_eighths),
             times: plan.times,
         };
         Self {
@@ -117,7 +117,7 @@ impl ThinRepair {
     /// The plan that holds whatever is lost, if there is one. It puts nothing off.
     pub fn plan(&self) -> Option<RepairPlan> {
         self.pinned.map(|pinned| RepairPlan {
-            ahead_quarters: pinned.ahead.get() - 1,
+            ahead_eighths: pinned.ahead.get() - 1,
             times: pinned.times,
             put_off: 0,
         })
@@ -183,9 +183,9 @@ mod tests {
     #[test]
     fn a_fixed_plan_comes_back_as_it_was_given() {
         assert_eq!(ThinRepair::default().plan(), None);
-        for ahead_quarters in [0, 3, 8] {
+        for ahead_eighths in [0, 3, 8] {
             let plan = RepairPlan {
-                ahead_quarters,
+                ahead_eighths,
                 times: [1, 2, 4],
                 put_off: 0,
             };

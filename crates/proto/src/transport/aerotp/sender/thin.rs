@@ -100,8 +100,8 @@ pub(super) struct Thin {
     news: Option<RepairDecision>,
     /// Messages since then, and those of them that took too long.
     since: (u32, u32),
-    /// Symbols ahead that the plan has earned, in quarters, and those that are due.
-    ahead_quarters: u8,
+    /// Symbols ahead that the plan has earned, in eighths, and those that are due.
+    ahead_eighths: u8,
     ahead_due: u8,
     /// Whether the peer has several paths, whether repetitions leave on several, and whether what is repeated next left before on
     /// one that may be down.
@@ -127,7 +127,7 @@ impl Thin {
             told: None,
             news: None,
             since: (0, 0),
-            ahead_quarters: 0,
+            ahead_eighths: 0,
             ahead_due: 0,
             is_one_of_several: false,
             is_spread: false,
@@ -205,7 +205,7 @@ impl Thin {
             packets: millionths(prediction.cost),
             missed,
             messages,
-            ahead_quarters: self.plan.ahead_quarters,
+            ahead_eighths: self.plan.ahead_eighths,
             times: self.plan.times,
             put_off: self.put_off(),
         });
@@ -275,9 +275,9 @@ impl Thin {
 
     /// The symbols that go ahead behind a message of `len` octets. They are paid for.
     fn ahead(&mut self, len: usize) -> u8 {
-        let quarters = self.ahead_quarters.saturating_add(self.plan.ahead_quarters);
-        self.ahead_quarters = quarters % 4;
-        let paid = self.pay(u32::from(quarters / 4), len);
+        let eighths = self.ahead_eighths.saturating_add(self.plan.ahead_eighths);
+        self.ahead_eighths = eighths % 8;
+        let paid = self.pay(u32::from(eighths / 8), len);
         u8::try_from(paid).unwrap_or_default()
     }
 

@@ -101,7 +101,7 @@ impl Sender {
         let several = spanned != seq && self.has_room_for(self.board.open());
         if let Some(thin) = &mut self.thin {
             thin.replan(now, &self.rtt, patience);
-            let goes_ahead = thin.plan.ahead_quarters > 0;
+            let goes_ahead = thin.plan.ahead_eighths > 0;
             let wait = if goes_ahead {
                 SYMBOL_WAIT
             } else {
