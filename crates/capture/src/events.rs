@@ -5,6 +5,7 @@
 //! docs/guide/captures.md, lists every event with its fields; a test compares the two.
 
 use crate::gateway_events::GatewayEvent;
+use fulmar_proto::repair::RepairPlan;
 use fulmar_proto::trace::{LossSign, TraceRecord};
 use fulmar_proto::units::{Duration, Instant};
 use serde::Serialize;
@@ -204,7 +205,8 @@ impl From<TraceRecord> for Event<'static> {
                 packets_a_message: f64::from(decision.packets) / 1e6,
                 missed_before: decision.missed,
                 messages_before: decision.messages,
-                ahead_a_message: f64::from(decision.ahead_eighths) / 8.0,
+                ahead_a_message: f64::from(decision.ahead_eighths)
+                    / f64::from(RepairPlan::AHEAD_UNIT),
                 times: decision.times,
                 put_off_s: decision.put_off.as_secs_f64(),
             },

@@ -7,6 +7,7 @@ use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use fulmar_proto::machine::TransmitKind;
+use fulmar_proto::repair::RepairPlan;
 use fulmar_proto::trace::{LossSign, RepairDecision, TraceRecord};
 use fulmar_proto::units::Instant;
 use fulmar_sim::RunRecording;
@@ -257,7 +258,7 @@ const PLAN_COLUMNS: [PlanColumn; 9] = [
         "ahead",
         "1",
         "repair symbols ahead for each message",
-        |plan| f64::from(plan.ahead_eighths) / 8.0,
+        |plan| f64::from(plan.ahead_eighths) / f64::from(RepairPlan::AHEAD_UNIT),
     ),
     (
         "times_first",

@@ -91,8 +91,8 @@ fn the_first_answer_over_a_long_way_leaves_at_the_train_s_rate() {
 
 #[test]
 fn no_short_answer_is_sent_below_the_estimate_to_learn_something() {
-    // Looks are due behind the search, 2 s later and each 5 s; one in an answer made it 125 and 114 ms long. The stretch behind
-    // the first trial made the second answer 99.4 ms long. Told, the rate takes 91.
+    // Looks are due behind the search, 2 s later and each 5 s; an answer with one in it takes 125 or 114 ms. With a stretch below
+    // behind the first trial the second answer takes 99.4. Told, the rate takes 91.
     let all = answers(FOUND, Duration::from_millis(5), 60);
     let slowest = all.iter().copied().fold(0.0, f64::max);
     println!(

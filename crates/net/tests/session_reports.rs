@@ -78,7 +78,7 @@ fn both_ends_say_the_same_of_each_direction_and_it_is_so() {
     let sent = octets(3_000_000);
     pair.send(&sent);
     pair.run(Duration::from_secs(3));
-    // Each end knows its arrivals; the next report tells the other end's. Two in a row are lost by one of 25 links.
+    // Each end knows its arrivals; the next report that arrives tells the other end's.
     let knows = |pair: &Pair| {
         let [[_, back], [forward, _]] = told(pair);
         forward.sent > 500 && back.sent > 50

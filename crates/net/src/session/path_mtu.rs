@@ -5,10 +5,10 @@
 //! of the other, the size does not pass. So the judgement adapts to any loss that hits both alike.
 //!
 //! # Order
-//! Larger packets are of use to who fills packets, not to who answers. While full packets of data arrive, the search
-//! waits until such packets leave as well, or until the path is no longer young: the way back may be narrow, and a
-//! try in front of answers holds them up. Until it begins a small probe, repeated until it is answered, measures the
-//! round trip.
+//! Larger packets are of use to an end that fills packets, not to one that only answers. While full packets of data
+//! arrive, the search waits until such packets leave as well, or until the session is no longer young: the way back may
+//! be narrow, and a try in front of answers holds them up. Before the search, a small probe measures the round trip; it
+//! is repeated until one is answered.
 //! The search starts at a size that every path carries, tries the largest, then Ethernet's, then
 //! halves the interval. While larger packets than the start's leave, the size in use is confirmed now
 //! and then, and at once when the path may have changed or fell silent. When a size no longer passes
@@ -36,12 +36,12 @@ const ANSWERS_TO_FALL_BACK: u32 = 12;
 /// The full packets of data after which a search begins: more than the train that shows a rate. One of Ethernet's
 /// size saves twelve octets of headers for each, and a try takes more than all of these save.
 const FULL_BEFORE_SEARCH: u32 = 32;
-/// The age of a path at which it begins without them: what was waiting for a session comes first.
+/// The age at which a path is searched although few full packets have left: what was waiting for a session comes first.
 const HELD_AT_FIRST: Duration = Duration::from_millis(200);
 /// The pause after a full packet of data that arrived, before an end that sends none tries a size.
 const HELD_BY_ARRIVAL: Duration = Duration::from_secs(1);
-/// The age of a path at which arrivals hold nothing up any longer: a message that fits in no shorter packet is refused until
-/// a larger size is known.
+/// The age of a session's first path at which arrivals hold nothing up any longer, on this path or a later one: a message that
+/// fits in no shorter packet is refused until a larger size is known.
 const YOUNG: Duration = Duration::from_secs(30);
 /// An inner datagram of so many octets is one of full packets.
 pub(super) const FULL_ARRIVAL: usize = 1_000;
@@ -130,8 +130,8 @@ pub(super) struct PathMtu {
     full_sent: u32,
     /// Whether the first search on this path is still to begin.
     is_held: bool,
-    /// The time until which arrivals hold tries up.
-    young_until: Instant,
+    /// The time until which arrivals hold tries up; none before there was a path.
+    young_until: Option<Instant>,
 }
 
 /// The place of the try with the probe `id` among the times.
@@ -160,7 +160,7 @@ impl PathMtu {
             used: false,
             full_sent: 0,
             is_held: false,
-            young_until: Instant::START,
+            young_until: None,
         }
     }
 
@@ -229,7 +229,7 @@ impl PathMtu {
         self.used = false;
         self.full_sent = 0;
         self.is_held = true;
-        self.young_until = now + YOUNG;
+        self.young_until.get_or_insert(now + YOUNG);
         // Waiting datagrams go first.
         self.take_aim(Aim::RoundTrip, now + PACE);
     }
@@ -253,7 +253,7 @@ impl PathMtu {
         if self.fills_packets() || self.may_confirm() {
             return;
         }
-        let later = (now + HELD_BY_ARRIVAL).min(self.young_until);
+        let later = (now + HELD_BY_ARRIVAL).min(self.young_until.unwrap_or(now));
         if self.is_held {
             self.raise_at = self.raise_at.max(later);
         } else if !matches!(self.aim, Aim::Rest | Aim::RoundTrip) {
@@ -288,13 +288,14 @@ impl PathMtu {
     /// Takes the network's word that a packet of the size in use is too large. Returns the size in use, if that
     /// changed it.
     pub(super) fn on_too_large(&mut self, now: Instant) -> Option<ByteCount> {
-        let in_use = matches!(self.aim, Aim::Rest | Aim::Confirm);
+        let in_use = matches!(self.aim, Aim::Rest | Aim::RoundTrip | Aim::Confirm);
         (in_use && self.packet > self.config.start).then(|| self.fall_back(now))
     }
 
     fn fall_back(&mut self, now: Instant) -> ByteCount {
         self.too_large = self.packet;
         self.packet = self.config.start;
+        self.is_held = false;
         self.search(now);
         self.packet
     }

@@ -44,12 +44,12 @@ const EPOCH_PACKETS: f64 = 16.0;
 const WINDOW_MIN: f64 = 0.03;
 const WINDOW_REPORTS: u32 = 4;
 const WINDOW_PACKETS: f64 = 12.0;
-/// The least delay that is a queue where the link is ours and the way short, as a part of that elsewhere: one datagram. Small ones
-/// take places in a short queue, which drops before more than that stands.
+/// The threshold for a queue on a short way of our own, as a part of the usual one: one datagram in place of one and a half. Small
+/// datagrams take places in a short queue, which drops before a longer delay shows.
 const QUEUE_OF_OWN: f64 = 2.0 / 3.0;
 /// The round trip in seconds below which a way is short. At 40 ms a path beside a slow one brings 2 % less with such a queue.
 const SHORT_WAY: f64 = 0.03;
-/// The time until that is done again, in seconds.
+/// The time from the search to the first look for others, in seconds.
 const FIRST_LOOK: f64 = 2.0;
 /// The least of it as a multiple of the look itself, which costs half of what a slow link carries in seconds.
 const FIRST_LOOK_TIMES: f64 = 6.0;

@@ -5,7 +5,6 @@
 //! of the wait's length is computed forward in steps of a quarter of the time between two messages.
 
 use super::Odds;
-use super::plan::AHEAD_UNIT;
 
 /// The rounds of repetition that a plan names; later ones are like the last.
 pub const ROUNDS: usize = 3;
@@ -18,7 +17,9 @@ pub(super) const STEPS: usize = 4;
 /// The longest wait that is told from longer ones, in steps.
 pub(super) const HORIZON: usize = 256;
 
-/// The parts of a symbol that a message earns.
+/// The messages for which a plan has a whole number of symbols ahead: each earns so many parts of a symbol.
+pub(super) const AHEAD_UNIT: u8 = 8;
+/// The parts that make up a symbol.
 const UNIT: usize = AHEAD_UNIT as usize;
 
 /// The share of waits that are not followed any further.
@@ -278,5 +279,9 @@ mod tests {
         assert_eq!(waits(4), [500_000, 0, 0, 0]);
         assert_eq!(waits(2), [750_000, 500_000, 250_000, 0]);
         assert_eq!(waits(12), [0; 4]);
+        assert_eq!(waits(16), [0; 4]);
+        assert_eq!(waits(3), [625_000, 250_000, 0, 0]);
+        assert_eq!(waits(1), [875_000, 750_000, 625_000, 500_000]);
+        assert_eq!(waits(0), [1_000_000; 4]);
     }
 }

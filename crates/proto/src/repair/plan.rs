@@ -1,7 +1,7 @@
 //! The table of plans.
 
 use super::Odds;
-use super::busy::{ROUNDS, TIMES_MAX};
+use super::busy::{AHEAD_UNIT, ROUNDS, TIMES_MAX};
 use crate::units::Duration;
 
 /// The messages by which repetitions are put off in any plan, at most.
@@ -9,9 +9,6 @@ pub(super) const PUT_OFF_MAX: u8 = 8;
 
 /// The symbols ahead for eight messages in any plan, at most.
 pub(super) const AHEAD_MAX: u8 = 16;
-
-/// The messages for which a plan has a whole number of symbols ahead.
-pub(super) const AHEAD_UNIT: u8 = 8;
 
 /// Symbols ahead for eight messages, in the plans of the table.
 const AHEAD_EIGHTHS: [u8; 11] = [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, AHEAD_MAX];
@@ -85,6 +82,14 @@ impl RepairPlan {
         times: [0; ROUNDS],
         put_off: 0,
     };
+
+    /// The messages for which a plan has a whole number of symbols ahead.
+    pub const AHEAD_UNIT: u8 = AHEAD_UNIT;
+
+    /// The symbols ahead for each message.
+    pub fn ahead(&self) -> f64 {
+        f64::from(self.ahead_eighths) / f64::from(AHEAD_UNIT)
+    }
 
     /// The transmissions in a round of repetition, the first being 1.
     pub fn times_in(&self, round: u32) -> u8 {

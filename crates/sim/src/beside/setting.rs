@@ -198,12 +198,8 @@ impl fmt::Display for FixedSetting {
         match repair {
             FixedRepair::Plain => Ok(()),
             FixedRepair::Thin(overhead) => write!(f, ", thin, overhead {overhead}%"),
-            FixedRepair::Plan(RepairPlan {
-                ahead_eighths,
-                times: [first, second, third],
-                ..
-            }) => {
-                let ahead = f64::from(*ahead_eighths) / 8.0;
+            FixedRepair::Plan(plan) => {
+                let (ahead, [first, second, third]) = (plan.ahead(), plan.times);
                 write!(f, ", ahead {ahead}, rounds {first} {second} {third}")
             }
         }

@@ -1,6 +1,7 @@
 //! The changes of flows' repair, by class and peer, as often as a person can read them.
 
 use super::decisions::cut;
+use fulmar_proto::repair::RepairPlan;
 use fulmar_proto::trace::RepairDecision;
 use fulmar_proto::transport::aerotp::RepairChange;
 use fulmar_proto::units::{Duration, Instant};
@@ -61,7 +62,7 @@ impl RepairReport {
             lost_behind_a_loss_ratio: ratio(decision.behind_a_loss),
             deadline_seconds: decision.deadline.as_secs_f64(),
             may_miss_ratio: ratio(decision.may_miss),
-            symbols: f64::from(decision.ahead_eighths) / 8.0,
+            symbols: f64::from(decision.ahead_eighths) / f64::from(RepairPlan::AHEAD_UNIT),
             transmissions: decision.times,
             put_off_seconds: decision.put_off.as_secs_f64(),
             will_miss_ratio: ratio(decision.will_miss),

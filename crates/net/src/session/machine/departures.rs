@@ -24,7 +24,7 @@ pub(super) const SIZE_PROBE: u32 = 1 << 31;
 pub(super) const CHECKSUM_PROBE: u32 = 1 << 30;
 pub(super) const UNCHECKED_PROBE: u32 = 1 << 29;
 
-/// A packet of data is full if it is no further from the longest one: what fills packets comes in TPDUs of other heads.
+/// The octets by which a full packet of data may be shorter than the longest one: headers differ in length.
 const NEARLY_FULL: usize = 32;
 
 /// Appends room for the header of a datagram in `wire`, and returns the place where the datagram begins. Its content
@@ -376,7 +376,7 @@ impl<M: Carried> Session<M> {
         let parity = protection.parity_of_short(content);
         let path = state.map_or(path, |state| state.way(path, parity.is_armoured));
         let way = (peer, path, PathSlot::FIRST);
-        self.send_own(now, way, (parity, start, octets), wants)
+        self.send_own(now, way, (parity, start, octets), Some(wants))
     }
 
     /// Seals and queues a message in a form of its own.
@@ -394,7 +394,7 @@ impl<M: Carried> Session<M> {
         let mut octets = Vec::new();
         let start = begin(&mut octets, wire, parity);
         message.write(&mut octets);
-        self.send_own(now, way, (parity, start, octets), wants)
+        self.send_own(now, way, (parity, start, octets), Some(wants))
     }
 
     /// Seals and queues a message in a packet of a size of its own. Its loss raises no doubts about the link.
@@ -418,16 +418,16 @@ impl<M: Carried> Session<M> {
         let whole = wire.before(parity) + packet.saturating_sub(around).as_usize();
         octets.resize(whole.max(octets.len()), 0);
         let way = (peer, path, PathSlot::FIRST);
-        self.send_own(now, way, (parity, start, octets), Wants::Nothing)
+        self.send_own(now, way, (parity, start, octets), None)
     }
 
-    /// Seals and queues the octets since [`begin`].
+    /// Seals and queues the octets since [`begin`]. What may be too long to arrive is no sign of life: it wants nothing.
     fn send_own(
         &mut self,
         now: Instant,
         (peer, path, place): (usize, PathId, PathSlot),
         (parity, start, mut octets): (DataParity, usize, Vec<u8>),
-        wants: Wants,
+        wants: Option<Wants>,
     ) -> bool {
         let Some(state) = self.peers.get_mut(peer) else {
             return false;
@@ -457,7 +457,9 @@ impl<M: Carried> Session<M> {
         let (acks, liveness) = further.map_or((&mut state.path_acks, &mut state.liveness), |one| {
             (&mut one.acks, &mut one.liveness)
         });
-        liveness.on_sent(now, wants);
+        if let Some(wants) = wants {
+            liveness.on_sent(now, wants);
+        }
         if let Some(number) = acks.on_sealed(keys) {
             let wire = state.headers.0 + ByteCount::from_usize(len);
             let inside = state.index.inner_path_in(place);

@@ -164,6 +164,33 @@ fn while_full_packets_arrive_who_only_answers_tries_nothing_until_the_path_is_no
 }
 
 #[test]
+fn outages_do_not_make_a_session_young_again() {
+    let mut road = Road::new(1_500, 1_500, 0.0, 1);
+    road.busy = false;
+    for n in 0..40 * 20 {
+        if n % 100 == 0 {
+            road.mtu.on_new_path(road.now);
+        }
+        road.mtu.on_full_arrived(road.now);
+        road.run(Duration::from_millis(50));
+    }
+    assert_eq!(road.changes, [1_500]);
+}
+
+#[test]
+fn the_system_s_word_that_a_size_is_too_large_is_taken_right_behind_a_new_path() {
+    let mut road = Road::new(1_500, 1_500, 0.0, 1);
+    road.run(Duration::from_secs(1));
+    assert_eq!(road.mtu.packet(), ByteCount(1_500));
+    road.limit = 1_400;
+    road.mtu.on_new_path(road.now);
+    assert_eq!(road.mtu.on_too_large(road.now), Some(ByteCount(1_280)));
+    road.run(Duration::from_secs(5));
+    let found = road.mtu.packet().0;
+    assert!((1_396..=1_400).contains(&found), "{found}");
+}
+
+#[test]
 fn arrivals_hold_nothing_up_where_full_packets_leave() {
     for seed in 1..=5 {
         let mut road = Road::new(1_500, 1_500, 0.75, seed);

@@ -104,7 +104,7 @@ impl RateController {
         let unjudged = self.epochs.iter().any(unjudged);
         let waits = now < self.hold_until || unjudged;
         let (kind, gain) = match ended {
-            EpochKind::Up if self.queue_shows && !self.needs_less(now, lasts) => {
+            EpochKind::Up if self.queue_shows && !self.drains_behind_trial(now, lasts) => {
                 (EpochKind::Down, 1.0)
             }
             EpochKind::Up => (EpochKind::Down, 1.0 - (gain - 1.0).min(STEP_MAX)),
@@ -142,8 +142,8 @@ impl RateController {
         self.epochs.push_back(epoch);
     }
 
-    /// Whether the stretch behind a trial is below the estimate where a queue would show. A short answer would end later for it.
-    fn needs_less(&self, now: Instant, lasts: f64) -> bool {
+    /// Whether less than the estimate is sent behind a trial that showed no queue. A short answer would end later for it.
+    fn drains_behind_trial(&self, now: Instant, lasts: f64) -> bool {
         self.found_more == 0 && self.is_worth_a_look(now, self.look_lasts(lasts))
     }
 

@@ -33,7 +33,7 @@ pub struct ThinRepair {
 /// A plan that is not chosen, in four octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PinnedPlan {
-    /// Quarters of a symbol ahead, and one.
+    /// Eighths of a symbol ahead, and one more.
     ahead: NonZeroU8,
     times: [u8; 3],
 }

@@ -59,7 +59,9 @@ impl Pacer {
     /// Whether the burst has room for a datagram of `wire` octets. Where it has none, running ahead saves no wake-up: it only puts two
     /// datagrams together when a third one wakes the driver.
     pub fn has_burst_of(&self, wire: ByteCount) -> bool {
-        self.rate.time_to_send(wire) <= self.burst
+        // Without a division: it is asked for each datagram.
+        let bits = u128::from(wire.0) * 8 * 1_000_000_000;
+        bits <= u128::from(self.rate.as_bits_per_second()) * self.burst.as_nanos()
     }
 
     /// Whether control may leave at `now`. Control is small and everything waits for it, so it may

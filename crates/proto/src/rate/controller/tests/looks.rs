@@ -39,6 +39,64 @@ fn a_short_backlog_leaves_before_the_first_look_and_a_long_one_waits_for_it() {
     }
 }
 
+/// The parts of the estimate that are sent behind trials in the second after the search.
+fn behind_trials(waiting: ByteCount) -> Vec<f64> {
+    let mut pipe = Pipe::new(RateConfig::default());
+    pipe.waiting = waiting;
+    let (mut found_at, mut gains) = (None, Vec::new());
+    for millisecond in 1..1_300 {
+        pipe.run(at(millisecond), SPACING, DELAY);
+        if pipe.controller.start.is_some() {
+            continue;
+        }
+        let found_at = *found_at.get_or_insert(millisecond);
+        let epoch = pipe
+            .controller
+            .epochs
+            .back()
+            .filter(|epoch| epoch.kind == EpochKind::Down);
+        let behind = epoch.filter(|epoch| !epoch.is_look());
+        if let Some(epoch) = behind.filter(|_| millisecond < found_at + 200)
+            && gains.last() != Some(&epoch.gain)
+        {
+            gains.push(epoch.gain);
+        }
+    }
+    gains
+}
+
+#[test]
+fn behind_the_first_trial_a_short_answer_is_sent_at_the_estimate_and_bulk_below_it() {
+    let short = behind_trials(ByteCount(30_000));
+    assert!(short.first() == Some(&1.0), "{short:?}");
+    let bulk = behind_trials(ENDLESS);
+    assert!(bulk.first().is_some_and(|gain| *gain < 1.0), "{bulk:?}");
+}
+
+#[test]
+fn one_datagram_that_waits_is_a_queue_on_a_short_way_of_our_own_alone() {
+    let least = |sharing, round_trip: u64| {
+        let mut pipe = Pipe::new(RateConfig {
+            sharing,
+            ..RateConfig::default()
+        });
+        pipe.run(at(2_000), SPACING, Duration::from_millis(round_trip));
+        pipe.controller.queue_least() * pipe.controller.capacity / PACKET.0 as f64
+    };
+    for (sharing, round_trip, datagrams) in [
+        (RateSharing::Own, 27, 1.0),
+        (RateSharing::Own, 33, 1.5),
+        (RateSharing::Fair, 27, 1.5),
+        (RateSharing::Background, 27, 1.5),
+    ] {
+        let seen = least(sharing, round_trip);
+        assert!(
+            (seen - datagrams).abs() < 0.05,
+            "{sharing:?}, {round_trip} ms: {seen}"
+        );
+    }
+}
+
 #[test]
 fn what_waited_and_went_without_leaving_is_no_time_of_sending() {
     let mut pipe = Pipe::new(RateConfig::default());

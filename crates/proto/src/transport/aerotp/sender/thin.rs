@@ -276,8 +276,8 @@ impl Thin {
     /// The symbols that go ahead behind a message of `len` octets. They are paid for.
     fn ahead(&mut self, len: usize) -> u8 {
         let eighths = self.ahead_eighths.saturating_add(self.plan.ahead_eighths);
-        self.ahead_eighths = eighths % 8;
-        let paid = self.pay(u32::from(eighths / 8), len);
+        self.ahead_eighths = eighths % RepairPlan::AHEAD_UNIT;
+        let paid = self.pay(u32::from(eighths / RepairPlan::AHEAD_UNIT), len);
         u8::try_from(paid).unwrap_or_default()
     }
 
@@ -412,5 +412,16 @@ mod tests {
         assert_eq!([1, 2, 3].map(|losses| copies(5, losses, 100)), [0, 1, 1]);
         assert_eq!([1, 2, 3].map(|losses| copies(10, losses, 100)), [0, 0, 1]);
         assert_eq!(copies(5, 2, 0), 0);
+    }
+
+    #[test]
+    fn three_eighths_of_a_symbol_are_three_symbols_for_eight_messages() {
+        let mut thin = Thin::new(ThinRepair::at_most(100));
+        thin.plan.ahead_eighths = 3;
+        let sent = [(); 8].map(|()| {
+            thin.on_first_sent(Instant::START, (1_000, None));
+            thin.ahead(1_000)
+        });
+        assert_eq!(sent, [0, 0, 1, 0, 0, 1, 0, 1]);
     }
 }

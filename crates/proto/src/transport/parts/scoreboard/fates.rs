@@ -169,6 +169,9 @@ impl Scoreboard {
             (true, true) => LateRepetition::Needlessly,
         };
         let first = self.first_fate(entry, late, may_be_rebuilt);
+        // Its own stamp shows that it came by itself.
+        let came_overtaken =
+            may_be_rebuilt && first == FirstFate::Arrived && self.was_overtaken(entry);
         let signs = AnswerSigns {
             first,
             came_before,
@@ -198,12 +201,12 @@ impl Scoreboard {
         }
         // A late answer says nothing of order: answers are lost, too. Nor does one to what was mended after it had come, to what
         // left on a path of which the answers were lost, or to what was sent again while nobody held it lost.
-        if let Some(rtt_min) = answers_earlier
-            && settled.late == LateRepetition::Never
+        let shows_order = settled.late == LateRepetition::Never
             && !self.entries[index].is_precaution
             && !self.entries[index].is_mended_later
-            && !self.entries[index].was_on_dead_path
-        {
+            && !self.entries[index].was_on_dead_path;
+        let answers_earlier = answers_earlier.filter(|_| shows_order);
+        if let Some(rtt_min) = answers_earlier.or(rtt_min.filter(|_| came_overtaken)) {
             let widened = (self.reorder_window * 2).max(rtt_min / 8);
             self.reorder_window = widened.min(rtt_min);
         }
@@ -219,8 +222,11 @@ impl Scoreboard {
     /// Whether an earlier answer knew of something that left later than the first transmission, and not of this TPDU.
     fn was_overtaken(&self, entry: &Outstanding) -> bool {
         let first = self.stamps.of(entry.first_sent_at + self.reorder_window);
-        let is_later = |newest: NewestArrival| stamp_before(first, newest.stamp);
-        !self.has_several_paths() && self.newest.is_some_and(is_later)
+        let is_later = |newest: NewestArrival| {
+            // Stamps of different turns of the clock say nothing.
+            entry.first_sent_at < newest.learned_at && stamp_before(first, newest.stamp)
+        };
+        !self.has_several_paths() && !entry.is_mended_later && self.newest.is_some_and(is_later)
     }
 
     /// The fate of the first transmission of a TPDU that arrived.

@@ -273,6 +273,44 @@ fn what_an_earlier_answer_did_not_know_of_though_it_knew_of_later_ones_came_out_
 }
 
 #[test]
+fn what_was_known_an_hour_ago_overtook_nothing_that_left_since() {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    board.on_first_sent(at(5), 0, 100);
+    board.on_acked(at(25), TpduSeq(0), Some(RTT));
+    board.on_arrival_of(at(25), stamp(5));
+    // More than half a turn of the 32-bit clock later.
+    let later = 45 * 60 * 1_000;
+    let seq = board.on_first_sent(at(later), 100, 100);
+    board.on_first_sent(at(later + 2), 200, 100);
+    board.on_symbol(at(later + 3));
+    board.on_echo(Some(stamp(later + 2)));
+    let settled = board.on_acked(at(later + 22), seq, Some(RTT));
+    assert_eq!(
+        settled.map(|settled| settled.first),
+        Some(FirstFate::Arrived)
+    );
+}
+
+#[test]
+fn what_comes_by_itself_behind_a_later_one_shows_that_the_path_reorders_also_beside_symbols() {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    board.wait_for_symbols(Duration::from_millis(4));
+    let seq = board.on_first_sent(at(0), 0, 100);
+    board.on_first_sent(at(2), 100, 100);
+    board.on_symbol(at(3));
+    board.on_echo(Some(stamp(2)));
+    board.on_acked(at(22), TpduSeq(1), Some(RTT));
+    board.on_arrival_of(at(22), stamp(2));
+    board.on_echo(Some(stamp(0)));
+    let settled = board.on_acked(at(23), seq, Some(RTT));
+    assert_eq!(
+        settled.map(|settled| settled.first),
+        Some(FirstFate::Arrived)
+    );
+    assert!(board.reorder_window() > Duration::ZERO);
+}
+
+#[test]
 fn what_is_overtaken_may_come_out_of_the_symbol_behind_what_overtook_it() {
     let mut board = Scoreboard::new(TpduSeq(0));
     board.wait_for_symbols(Duration::from_millis(4));
