@@ -94,7 +94,7 @@ pub(super) struct Try {
 enum Aim {
     /// Nothing to find out.
     Rest,
-    /// How long an answer takes.
+    /// The time that an answer takes.
     RoundTrip,
     /// Whether this larger size passes.
     Raise(ByteCount),

@@ -187,7 +187,7 @@ def random_policy(env: RepairEnv, seed: int) -> Policy:
 
 
 def fixed_policy(ahead: int = 0, first: int = 1, second: int = 1, later: int = 1) -> Policy:
-    """Always the same plan, with so many symbols ahead for eight messages; without arguments each loss is repeated once in each round, and nothing goes ahead."""
+    """Always the same plan, `ahead` for eight messages; without arguments each loss is repeated once in each round, and nothing goes ahead."""
     return lambda observation: (ahead, first, second, later)
 
 
